@@ -1,0 +1,123 @@
+//! Writing files so that nobody ever sees half of one.
+
+use crate::error::{Error, Result};
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use tempfile::NamedTempFile;
+
+/// A file that appears at its path whole, or not at all: it is written under a temporary name in
+/// the same folder, flushed to the disk and renamed. A process that has the old file mapped keeps
+/// the old one. Dropped before [`AtomicFile::commit`] it leaves nothing behind.
+pub struct AtomicFile {
+    file: NamedTempFile,
+    folder: PathBuf,
+    path: PathBuf,
+}
+
+impl AtomicFile {
+    /// Begins to write the file that will stand at `path`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NotAFile`] when a folder stands there, else [`Error::Io`].
+    pub fn create(path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref().to_path_buf();
+        if path.is_dir() {
+            return Err(Error::NotAFile(path));
+        }
+        let folder = match path.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => parent.to_path_buf(),
+            _ => PathBuf::from("."),
+        };
+        let mut builder = tempfile::Builder::new();
+        builder.prefix(".stair-");
+        // Temporary files are private by default; this one becomes an ordinary file, to which
+        // the process's umask applies.
+        #[cfg(unix)]
+        builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+        let file = builder
+            .tempfile_in(&folder)
+            .map_err(|e| Error::io("write", &path, e))?;
+        Ok(Self { file, folder, path })
+    }
+
+    /// Where the bytes lie until [`AtomicFile::commit`], for a writer that wants a path.
+    pub fn temporary_path(&self) -> &Path {
+        self.file.path()
+    }
+
+    /// Appends `bytes`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`].
+    pub fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        self.file
+            .write_all(bytes)
+            .map_err(|e| Error::io("write", &self.path, e))
+    }
+
+    /// Flushes the file to the disk and gives it its name.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`]; what stood at the path before still stands there.
+    pub fn commit(self) -> Result<()> {
+        let Self { file, folder, path } = self;
+        let fail = |error| Error::io("write", &path, error);
+        // Opened anew by name: another writer may have put its own file there.
+        File::open(file.path())
+            .and_then(|file| file.sync_all())
+            .map_err(fail)?;
+        file.persist(&path).map_err(|error| fail(error.error))?;
+        // The new name itself reaches the disk with the folder; Windows has no such call.
+        if cfg!(unix) {
+            File::open(folder)
+                .and_then(|folder| folder.sync_all())
+                .map_err(fail)?;
+        }
+        Ok(())
+    }
+}
+
+/// Writes `bytes` to `path`, whole or not at all.
+///
+/// # Errors
+///
+/// [`Error::Io`] or [`Error::NotAFile`]; what stood at the path before still stands there.
+pub fn write_atomically(path: impl AsRef<Path>, bytes: &[u8]) -> Result<()> {
+    let mut file = AtomicFile::create(path)?;
+    file.write(bytes)?;
+    file.commit()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_replaced_whole_and_nothing_else_is_left() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("x");
+        write_atomically(&path, b"old").expect("writes");
+        let mut file = AtomicFile::create(&path).expect("begins");
+        file.write(b"half").expect("writes");
+        assert_eq!(std::fs::read(&path).expect("reads"), b"old");
+        drop(file);
+        write_atomically(&path, b"new").expect("writes");
+        assert_eq!(std::fs::read(&path).expect("reads"), b"new");
+        assert_eq!(std::fs::read_dir(folder.path()).expect("lists").count(), 1);
+    }
+
+    #[test]
+    fn a_folder_in_the_way_and_a_missing_folder_are_errors() {
+        let folder = tempfile::tempdir().expect("a folder");
+        assert!(matches!(
+            write_atomically(folder.path(), b""),
+            Err(Error::NotAFile(_))
+        ));
+        let error = write_atomically(folder.path().join("no/x"), b"").expect_err("no folder");
+        assert_eq!(error.code(), crate::Code::NotFound);
+    }
+}

@@ -1,0 +1,236 @@
+//! How a question and a title become tokens: the part of a prompt that an index carries.
+//!
+//! A text is always tokenised together with what stands before it and then cut, because tokens
+//! may run across the border: cutting first gives ids that the model was never trained on.
+
+use crate::error::{Error, Result};
+use crate::tokens::{Special, Tokenizer};
+
+/// The template of everything after the table of contents.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct QuestionTemplate<'a> {
+    /// The last text of the prefix: it is tokenised again before a question, and cut off.
+    pub anchor: &'a str,
+    /// Text between the anchor and the question.
+    pub before_question: &'a str,
+    /// Text after the question; the title follows it.
+    pub after_question: &'a str,
+    /// Text before the identifier of a section in a generated title.
+    pub before_title: &'a str,
+    /// Whether the template's texts may name special tokens.
+    pub special: bool,
+}
+
+impl QuestionTemplate<'_> {
+    /// The tokens from the question to the place where the title begins.
+    ///
+    /// Line breaks in the question become spaces: a line is the template's unit, and a question
+    /// must not look like one of its own. Special tokens in it are text.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::EmptyQuestion`], [`Error::NulInQuestion`], or what the tokenizer says.
+    pub fn encode_question(&self, tokenizer: &dyn Tokenizer, question: &str) -> Result<Vec<u32>> {
+        if let Some(at) = question.bytes().position(|byte| byte == 0) {
+            return Err(Error::NulInQuestion { at });
+        }
+        // U+FEFF and the other zero-width characters are not white space to Rust; a question
+        // made of nothing else shows nothing either.
+        let invisible = |c: char| {
+            c.is_whitespace()
+                || c.is_control()
+                || matches!(c, '\u{200B}'..='\u{200F}' | '\u{2060}' | '\u{FEFF}')
+        };
+        if question.chars().all(invisible) {
+            return Err(Error::EmptyQuestion);
+        }
+        let question = one_line(question);
+        if self.special {
+            let mut tokens = tokenizer.encode(self.before_question, Special::AsToken)?;
+            tokens.extend(tokenizer.encode(&question, Special::AsText)?);
+            tokens.extend(tokenizer.encode(self.after_question, Special::AsToken)?);
+            return Ok(tokens);
+        }
+        let anchor = tokenizer.encode(self.anchor, Special::AsText)?;
+        let rest = format!("{}{question}{}", self.before_question, self.after_question);
+        let joint = tokenizer.encode(&format!("{}{rest}", self.anchor), Special::AsText)?;
+        match joint.strip_prefix(anchor.as_slice()) {
+            Some(tokens) => Ok(tokens.to_vec()),
+            // The question runs into the anchor, which the prefix has already fixed.
+            None => tokenizer.encode(&rest, Special::AsText),
+        }
+    }
+
+    /// An encoder of titles; it holds the tokens of what stands before every title.
+    ///
+    /// # Errors
+    ///
+    /// What the tokenizer says.
+    pub fn titles<'t>(
+        &self,
+        tokenizer: &'t dyn Tokenizer,
+        terminator: u32,
+    ) -> Result<TitleEncoder<'t>> {
+        let special = match self.special {
+            true => Special::AsToken,
+            false => Special::AsText,
+        };
+        Ok(TitleEncoder {
+            tail: tokenizer.encode(self.after_question, special)?,
+            context: self.after_question.to_owned(),
+            before_title: self.before_title.to_owned(),
+            special: self.special,
+            tokenizer,
+            terminator,
+        })
+    }
+}
+
+/// Turns identifiers of sections into the tokens that a model generates for them.
+pub struct TitleEncoder<'t> {
+    tokenizer: &'t dyn Tokenizer,
+    context: String,
+    tail: Vec<u32>,
+    before_title: String,
+    special: bool,
+    terminator: u32,
+}
+
+impl TitleEncoder<'_> {
+    /// The tokens of a title, the terminator included.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::UnstableBoundary`] when the title's first token runs into the text before it, or
+    /// the title spells the terminator; and what the tokenizer says.
+    pub fn encode(&self, identifier: &str) -> Result<Vec<u32>> {
+        let title = format!("{}{identifier}", self.before_title);
+        let mut tokens = if self.special {
+            self.tokenizer.encode(&title, Special::AsText)?
+        } else {
+            let joint = format!("{}{title}", self.context);
+            let joint = self.tokenizer.encode(&joint, Special::AsText)?;
+            match joint.strip_prefix(self.tail.as_slice()) {
+                Some(tokens) if !tokens.is_empty() => tokens.to_vec(),
+                _ => {
+                    return Err(Error::UnstableBoundary {
+                        title: identifier.to_owned(),
+                    });
+                }
+            }
+        };
+        if tokens.contains(&self.terminator) {
+            return Err(Error::UnstableBoundary {
+                title: identifier.to_owned(),
+            });
+        }
+        tokens.push(self.terminator);
+        Ok(tokens)
+    }
+}
+
+/// `text` with every run of line breaks, and the white space around it, as one space.
+fn one_line(text: &str) -> String {
+    let lines = text.split([
+        '\n', '\r', '\u{0B}', '\u{0C}', '\u{85}', '\u{2028}', '\u{2029}',
+    ]);
+    let lines: Vec<&str> = lines
+        .map(str::trim)
+        .filter(|line| !line.is_empty())
+        .collect();
+    lines.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tokens::testing::Bytes;
+
+    const TEMPLATE: QuestionTemplate<'static> = QuestionTemplate {
+        anchor: "\nQ:",
+        before_question: " ",
+        after_question: "\nS:",
+        before_title: " ",
+        special: false,
+    };
+
+    fn text(tokens: &[u32]) -> String {
+        let bytes = tokens.iter().map(|&t| t as u8).collect();
+        String::from_utf8(bytes).expect("made from UTF-8")
+    }
+
+    #[test]
+    fn a_question_is_cut_from_its_context() {
+        let tokens = TEMPLATE.encode_question(&Bytes, "who?").expect("encodes");
+        assert_eq!(text(&tokens), " who?\nS:");
+    }
+
+    #[test]
+    fn a_question_of_several_lines_is_one_line() {
+        let tokens = TEMPLATE.encode_question(&Bytes, " a\r\n\n b\u{2028}c\n");
+        assert_eq!(text(&tokens.expect("encodes")), " a b c\nS:");
+    }
+
+    #[test]
+    fn empty_and_invisible_questions_and_nuls_are_refused() {
+        for question in ["", " \t\n", "\u{FEFF}", "\u{200B}\u{A0}"] {
+            let error = TEMPLATE
+                .encode_question(&Bytes, question)
+                .expect_err("refused");
+            assert!(
+                matches!(error, Error::EmptyQuestion),
+                "{question:?}: {error}"
+            );
+        }
+        let error = TEMPLATE
+            .encode_question(&Bytes, "a\0b")
+            .expect_err("refused");
+        assert!(matches!(error, Error::NulInQuestion { at: 1 }));
+    }
+
+    #[test]
+    fn a_title_ends_with_the_terminator_and_cannot_hold_it() {
+        let titles = TEMPLATE.titles(&Bytes, Bytes::END).expect("encodes");
+        let tokens = titles.encode("1 A").expect("encodes");
+        assert_eq!(tokens, [32, 49, 32, 65, Bytes::END]);
+        let titles = TEMPLATE.titles(&Bytes, u32::from(b'A')).expect("encodes");
+        assert!(matches!(
+            titles.encode("1 A"),
+            Err(Error::UnstableBoundary { .. })
+        ));
+    }
+
+    /// Joins a border's "f" and "i" into one token, as byte-pair tokenizers do.
+    struct Joining;
+    impl Tokenizer for Joining {
+        fn encode(&self, text: &str, _: Special) -> Result<Vec<u32>> {
+            let text = text.replace("fi", "\u{1}");
+            Ok(text.bytes().map(u32::from).collect())
+        }
+        fn vocab_size(&self) -> u32 {
+            257
+        }
+        fn fingerprint(&self) -> u64 {
+            0
+        }
+        fn end_of_text(&self) -> Option<u32> {
+            Some(256)
+        }
+        fn token(&self, _: &str) -> Option<u32> {
+            None
+        }
+    }
+
+    #[test]
+    fn a_title_that_runs_into_the_prompt_is_refused_by_name() {
+        let template = QuestionTemplate {
+            after_question: "leaf",
+            before_title: "",
+            ..TEMPLATE
+        };
+        let titles = template.titles(&Joining, 256).expect("encodes");
+        assert!(titles.encode("alpha").is_ok());
+        let error = titles.encode("index").expect_err("runs together");
+        assert!(error.to_string().contains("index"), "{error}");
+    }
+}

@@ -1,0 +1,512 @@
+//! Exact best-first search for the k most probable titles.
+//!
+//! The score of a title is the sum of the log-probabilities of its tokens, terminator included.
+//! Log-probabilities are never positive, so what a beginning has scored bounds every title that
+//! begins so. The search always evaluates the most promising beginnings first and stops when k
+//! finished titles are ahead of every beginning that is left: no other title can overtake them,
+//! and no beam was needed.
+//!
+//! [`Search`] decides what to evaluate and [`LanguageModel`](model::LanguageModel) evaluates it;
+//! between them stands [`top_k`], or the engine's worker, which shares a decode among the searches
+//! of several callers.
+
+mod frontier;
+pub mod logits;
+pub mod model;
+mod ranking;
+mod states;
+
+use crate::error::{Error, Result};
+use crate::index::trie::{NodeId, Trie};
+use frontier::{Beginning, Frontier};
+use logits::log_sum_exp;
+use model::{Append, LanguageModel, Seq};
+use ranking::Ranking;
+use states::States;
+use std::ops::Range;
+
+/// How titles are scored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Scoring {
+    /// Under the full softmax: what the model really thinks of each title.
+    #[default]
+    Exact,
+    /// Renormalised over the tokens that are legal at each step. Tokens without an alternative
+    /// are free, so it decodes less; but titles of different chapters no longer compare fairly.
+    Local,
+}
+
+/// How a search goes.
+#[derive(Debug, Clone, Copy)]
+pub struct SearchOptions {
+    /// Number of titles to find; at least 1.
+    pub k: usize,
+    /// How titles are scored.
+    pub scoring: Scoring,
+    /// Number of beginnings to evaluate together in one decode; at least 1.
+    pub width: usize,
+}
+
+/// What a search may hold at a time. Within it every search ends with the exact answer; with less
+/// room it only evaluates more tokens again.
+#[derive(Debug, Clone, Copy)]
+pub struct Room {
+    /// Number of states, the question's own included; at least 3. Each step of a plan takes up to
+    /// two, so with fewer than `2 * width + 1` a plan may have fewer steps.
+    pub states: usize,
+    /// Number of tokens over all states but the question's; at least twice the longest title.
+    pub tokens: usize,
+}
+
+/// A finished title.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Found {
+    /// The section.
+    pub section: u32,
+    /// Natural logarithm of its probability (under [`Scoring::Exact`] the true one).
+    pub log_prob: f64,
+    /// Natural logarithm of the mass on legal tokens along its path.
+    pub log_legal: f64,
+}
+
+/// One search: a state machine that says what to evaluate next and takes in the logits. All its
+/// memory is kept from one search to the next.
+#[derive(Debug)]
+pub struct Search {
+    options: SearchOptions,
+    room: Room,
+    frontier: Frontier,
+    states: States,
+    ranking: Ranking,
+    plan: Plan,
+    /// For each step of the plan, what its rows lead to.
+    pending: Vec<Pending>,
+}
+
+/// What to do with the model: empty slots, fork, then decode.
+#[derive(Debug, Default)]
+pub struct Plan {
+    /// Slots to empty, before anything else.
+    pub cleared: Vec<u16>,
+    /// What to evaluate. First all forks, then all tokens in one decode.
+    pub steps: Vec<Step>,
+    tokens: Vec<u32>,
+}
+
+/// One beginning to evaluate.
+#[derive(Debug, Clone)]
+pub struct Step {
+    /// The slot that the tokens go to. Slot 0 is the question's state.
+    pub slot: u16,
+    /// The slot to fork it from; the same as `slot` when it only grows.
+    pub parent: u16,
+    /// Number of tokens after the question that the parent holds.
+    pub parent_depth: u32,
+    /// Logits are needed after the tokens from this one on.
+    pub first_row: usize,
+    tokens: Range<usize>,
+}
+
+impl Plan {
+    /// The tokens of `step`, which is one of this plan's.
+    pub fn tokens(&self, step: &Step) -> &[u32] {
+        &self.tokens[step.tokens.clone()]
+    }
+
+    fn clear(&mut self) {
+        self.cleared.clear();
+        self.steps.clear();
+        self.tokens.clear();
+    }
+}
+
+/// A chain under evaluation: a beginning, and its descendants as long as each is an only child.
+#[derive(Debug, Clone, Copy)]
+struct Pending {
+    state: u32,
+    /// The node after the token whose row comes next.
+    node: NodeId,
+    score: f64,
+    legal: f64,
+    /// Rows still to come.
+    rows: usize,
+}
+
+impl Default for Search {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Search {
+    /// An idle search; call [`Search::start`].
+    pub fn new() -> Self {
+        Self {
+            options: SearchOptions {
+                k: 1,
+                scoring: Scoring::Exact,
+                width: 1,
+            },
+            room: Room {
+                states: 3,
+                tokens: usize::MAX,
+            },
+            frontier: Frontier::default(),
+            states: States::default(),
+            ranking: Ranking::default(),
+            plan: Plan::default(),
+            pending: Vec::new(),
+        }
+    }
+
+    /// Starts over with the logits after the question, whose state is in slot 0; all other slots
+    /// are empty.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Decode`] for logits that are not numbers.
+    pub fn start(
+        &mut self,
+        trie: Trie<'_>,
+        options: SearchOptions,
+        room: Room,
+        logits: &[f32],
+    ) -> Result<()> {
+        self.options = options;
+        self.room = room;
+        self.frontier.clear();
+        self.ranking.clear(options.k);
+        self.states.clear();
+        self.plan.clear();
+        self.pending.clear();
+        self.branch(trie, States::ROOT, NodeId::ROOT, (0.0, 0.0), logits)
+    }
+
+    /// What to evaluate next; with no steps the search is over. Every row that a plan asks for
+    /// must be given to [`Search::absorb`] before the next plan.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Internal`] when there is less room than [`Room`] asks for.
+    pub fn plan(&mut self, trie: Trie<'_>) -> Result<&Plan> {
+        self.plan.clear();
+        self.pending.clear();
+        self.states.collect_retired(&mut self.plan.cleared);
+        while self.pending.len() < self.options.width.max(1) {
+            let Some(beginning) = self.frontier.pop_at_least(self.ranking.bound()) else {
+                break;
+            };
+            if !self.evaluate(trie, beginning) {
+                self.frontier.push(beginning);
+                if self.pending.is_empty() {
+                    return Err(Error::Internal(
+                        "a search has no room for one title".to_owned(),
+                    ));
+                }
+                break;
+            }
+        }
+        Ok(&self.plan)
+    }
+
+    /// The plan that was made last.
+    pub fn current_plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// Takes in the logits after a token of step `step` of the last plan; rows of one step come in
+    /// order.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Decode`] for logits that are not numbers; [`Error::Internal`] for a row that was
+    /// not asked for.
+    pub fn absorb(&mut self, trie: Trie<'_>, step: usize, logits: &[f32]) -> Result<()> {
+        let Some(pending) = self.pending.get_mut(step).filter(|p| p.rows > 0) else {
+            return Err(Error::Internal(
+                "a row of logits that nobody asked for".to_owned(),
+            ));
+        };
+        pending.rows -= 1;
+        if pending.rows > 0 {
+            // Inside a chain: the next token is certain to the trie, but not to the model.
+            if let Some((token, child)) = trie.only_child(pending.node) {
+                let log_prob = log_prob(logits, token, log_sum_exp(logits)?)?;
+                pending.score += log_prob;
+                pending.legal += log_prob;
+                pending.node = child;
+            }
+            return Ok(());
+        }
+        let Pending {
+            state,
+            node,
+            score,
+            legal,
+            ..
+        } = *pending;
+        self.branch(trie, state, node, (score, legal), logits)?;
+        if self.states.children(state) == 0 {
+            self.states.retire(state);
+        }
+        Ok(())
+    }
+
+    /// The best titles so far, best first; final when a plan has no steps.
+    pub fn found(&self) -> &[Found] {
+        self.ranking.best()
+    }
+
+    /// Scores the children of `node`, whose state is `state`, with the logits after it.
+    fn branch(
+        &mut self,
+        trie: Trie<'_>,
+        state: u32,
+        node: NodeId,
+        (score, legal): (f64, f64),
+        logits: &[f32],
+    ) -> Result<()> {
+        let all = log_sum_exp(logits)?;
+        let mut mass = 0.0;
+        for (token, _) in trie.children(node) {
+            mass += log_prob(logits, token, all)?.exp();
+        }
+        let mass = mass.ln().min(0.0);
+        for (token, child) in trie.children(node) {
+            let global = log_prob(logits, token, all)?;
+            let step = match self.options.scoring {
+                Scoring::Exact => global,
+                // When no legal token is possible at all, nothing tells them apart.
+                Scoring::Local if mass == f64::NEG_INFINITY => mass,
+                // Rounding must not lift a title above its own beginning: the bound would lie.
+                Scoring::Local => (global - mass).min(0.0),
+            };
+            let score = score + step;
+            if score < self.ranking.bound() {
+                continue;
+            }
+            let title = match self.options.scoring {
+                Scoring::Exact => trie.section(child),
+                Scoring::Local => only_title(trie, child),
+            };
+            if let Some(section) = title {
+                self.ranking.insert(Found {
+                    section,
+                    log_prob: score,
+                    log_legal: legal + mass,
+                });
+            } else {
+                self.states.add_child(state);
+                self.frontier.push(Beginning {
+                    score,
+                    legal: legal + mass,
+                    node: child,
+                    token,
+                    state,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Plans to evaluate `beginning` together with the chain that follows it; false when there is
+    /// no room for it in this plan.
+    fn evaluate(&mut self, trie: Trie<'_>, beginning: Beginning) -> bool {
+        let Beginning {
+            score,
+            legal,
+            node,
+            token,
+            state,
+        } = beginning;
+        let start = self.plan.tokens.len();
+        let parent = self.states.nearest_live(state);
+        self.states
+            .tokens_between(parent, state, &mut self.plan.tokens);
+        let chain_start = self.plan.tokens.len();
+        self.plan.tokens.push(token);
+        let mut last = node;
+        while let Some((token, child)) = trie.only_child(last) {
+            if trie.section(child).is_some() {
+                break;
+            }
+            self.plan.tokens.push(token);
+            last = child;
+        }
+        let tokens = start..self.plan.tokens.len();
+        let chain = chain_start..tokens.end;
+        let depth = self.states.depth(state) as usize + chain.len();
+
+        let parent_depth = self.states.depth(parent);
+        let parent_slot = self.states.slot(parent).unwrap_or_default();
+        // The last child of a state needs no copy of it: the state just grows.
+        let grows = parent == state && state != States::ROOT && self.states.children(state) == 1;
+        let added = if grows { chain.len() } else { depth };
+        let slot = match self.make_room(added, parent_slot) {
+            false => None,
+            true if grows => self.states.release(state),
+            true => self.find_slot(parent_slot),
+        };
+        let Some(slot) = slot else {
+            self.plan.tokens.truncate(start);
+            return false;
+        };
+        self.states.remove_child(state);
+        let new = self
+            .states
+            .push(state, slot, &self.plan.tokens[chain.clone()]);
+        let (first_row, node) = match self.options.scoring {
+            Scoring::Exact => (chain.start - start, node),
+            // Only the chain's last token has alternatives after it.
+            Scoring::Local => (tokens.len() - 1, last),
+        };
+        self.pending.push(Pending {
+            state: new,
+            node,
+            score,
+            legal,
+            rows: tokens.len() - first_row,
+        });
+        self.plan.steps.push(Step {
+            slot,
+            parent: parent_slot,
+            parent_depth,
+            first_row,
+            tokens,
+        });
+        // A step of this plan may fork from it, so its slot is emptied before the next plan.
+        if !grows && self.states.children(state) == 0 {
+            self.states.retire(state);
+        }
+        true
+    }
+
+    /// A free slot for a state that continues the one in slot `parent`.
+    fn find_slot(&mut self, parent: u16) -> Option<u16> {
+        loop {
+            if let Some(slot) = self.states.take_slot(self.room.states) {
+                return Some(slot);
+            }
+            if !self.evict(parent) {
+                return None;
+            }
+        }
+    }
+
+    /// Makes room for `added` tokens; false when there is none.
+    fn make_room(&mut self, added: usize, parent: u16) -> bool {
+        while self.states.live_tokens() + added > self.room.tokens {
+            if !self.evict(parent) {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Lets the state give way whose beginnings are least promising; should their turn come after
+    /// all, its tokens are evaluated again. States that this plan uses stay.
+    fn evict(&mut self, parent: u16) -> bool {
+        let steps = &self.plan.steps;
+        let used =
+            |slot| slot == parent || steps.iter().any(|s| s.slot == slot || s.parent == slot);
+        let busy = |state| self.states.slot(state).is_none_or(used);
+        let victim = self.states.worst(&self.frontier, busy);
+        let Some(slot) = victim.and_then(|victim| self.states.release(victim)) else {
+            return false;
+        };
+        self.states.free_slot(slot);
+        self.plan.cleared.push(slot);
+        true
+    }
+}
+
+/// The section of the only title below `node`, if there is only one.
+fn only_title(trie: Trie<'_>, mut node: NodeId) -> Option<u32> {
+    loop {
+        if let Some(section) = trie.section(node) {
+            return Some(section);
+        }
+        (_, node) = trie.only_child(node)?;
+    }
+}
+
+/// The log-probability of `token`, where `all` is the logarithm of the softmax's denominator.
+fn log_prob(logits: &[f32], token: u32, all: f64) -> Result<f64> {
+    match logits.get(token as usize) {
+        Some(&logit) => Ok((f64::from(logit) - all).min(0.0)),
+        None => Err(Error::Internal(format!(
+            "token {token} is outside the logits"
+        ))),
+    }
+}
+
+/// Runs one search on `model`, whose prefix is in place and whose other sequences are empty:
+/// decodes `question` and finds the best titles.
+///
+/// # Errors
+///
+/// What the model says.
+pub fn top_k(
+    model: &mut dyn LanguageModel,
+    trie: Trie<'_>,
+    prefix_len: u32,
+    question: &[u32],
+    options: SearchOptions,
+) -> Result<Vec<Found>> {
+    let capacity = model.capacity();
+    let room = Room {
+        states: usize::from(capacity.sequences) - 1,
+        tokens: capacity.context - prefix_len as usize - question.len(),
+    };
+    // Slot 0 of the search is sequence 1 of the model; sequence 0 is the prefix.
+    let seq = |slot: u16| Seq(slot + 1);
+    let base = prefix_len + question.len() as u32;
+    let mut search = Search::new();
+    model.fork(Seq::PREFIX, seq(0))?;
+    let ask = Append {
+        seq: seq(0),
+        position: prefix_len,
+        tokens: question,
+        first_row: question.len() - 1,
+    };
+    model.decode(&[ask], &mut |_, _, logits| {
+        search.start(trie, options, room, logits)
+    })?;
+    loop {
+        let plan = search.plan(trie)?;
+        for &slot in &plan.cleared {
+            model.clear(seq(slot))?;
+        }
+        if plan.steps.is_empty() {
+            break;
+        }
+        for step in plan.steps.iter().filter(|step| step.slot != step.parent) {
+            model.fork(seq(step.parent), seq(step.slot))?;
+        }
+        // The rows go back into the search that the plan belongs to, so the plan is copied out.
+        let steps: Vec<(Step, Vec<u32>)> = plan
+            .steps
+            .iter()
+            .map(|step| (step.clone(), plan.tokens(step).to_vec()))
+            .collect();
+        let appends: Vec<Append<'_>> = steps
+            .iter()
+            .map(|(step, tokens)| Append {
+                seq: seq(step.slot),
+                position: base + step.parent_depth,
+                tokens,
+                first_row: step.first_row,
+            })
+            .collect();
+        model.decode(&appends, &mut |step, _, logits| {
+            search.absorb(trie, step, logits)
+        })?;
+    }
+    for slot in 0..capacity.sequences - 1 {
+        model.clear(seq(slot))?;
+    }
+    Ok(search.found().to_vec())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,402 @@
+//! The search against brute force, on random tries and random models.
+
+use super::model::Capacity;
+use super::*;
+use crate::index::format::{NONE, TrieNode};
+use proptest::prelude::*;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+const VOCAB: u32 = 9;
+const END: u32 = 8;
+
+/// A model whose logits are a fixed function of all tokens before them. It keeps account of what
+/// each sequence holds and refuses whatever llama.cpp would assert on.
+struct Table {
+    seed: u64,
+    /// Logits are multiples of this; coarse ones make ties.
+    grain: f32,
+    capacity: Capacity,
+    /// Cells of each sequence, in order; forking shares them.
+    sequences: HashMap<Seq, Vec<usize>>,
+    /// The token of each cell ever decoded.
+    cells: Vec<u32>,
+    decodes: usize,
+    tokens: usize,
+}
+
+impl Table {
+    fn new(seed: u64, grain: f32, prefix: &[u32], room: Room) -> Self {
+        let mut table = Self {
+            seed,
+            grain,
+            capacity: Capacity {
+                sequences: room.states as u16 + 1,
+                batch: 4096,
+                rows: 4096,
+                context: room.tokens + 64,
+            },
+            sequences: HashMap::new(),
+            cells: Vec::new(),
+            decodes: 0,
+            tokens: 0,
+        };
+        table.append(Seq::PREFIX, prefix);
+        table
+    }
+
+    fn append(&mut self, seq: Seq, tokens: &[u32]) {
+        for &token in tokens {
+            self.sequences
+                .entry(seq)
+                .or_default()
+                .push(self.cells.len());
+            self.cells.push(token);
+        }
+    }
+
+    fn logits(&self, tokens: &[u32]) -> Vec<f32> {
+        let row = |token: u32| {
+            let mut hash = self.seed ^ u64::from(token).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+            for &token in tokens {
+                hash = (hash ^ u64::from(token)).wrapping_mul(0x2545_F491_4F6C_DD1D);
+                hash ^= hash >> 29;
+            }
+            ((hash % 1000) as f32 / 100.0 / self.grain).round() * self.grain
+        };
+        (0..VOCAB).map(row).collect()
+    }
+}
+
+impl LanguageModel for Table {
+    fn capacity(&self) -> Capacity {
+        self.capacity
+    }
+
+    fn fork(&mut self, from: Seq, to: Seq) -> Result<()> {
+        assert!(from.0 < self.capacity.sequences && to.0 < self.capacity.sequences);
+        assert!(
+            self.sequences.get(&to).is_none_or(Vec::is_empty),
+            "{to:?} is not empty"
+        );
+        let cells = self.sequences.get(&from).cloned().unwrap_or_default();
+        assert!(!cells.is_empty(), "{from:?} is empty");
+        self.sequences.insert(to, cells);
+        Ok(())
+    }
+
+    fn clear(&mut self, seq: Seq) -> Result<()> {
+        self.sequences.remove(&seq);
+        Ok(())
+    }
+
+    fn decode(
+        &mut self,
+        appends: &[Append<'_>],
+        row: &mut dyn FnMut(usize, usize, &[f32]) -> Result<()>,
+    ) -> Result<()> {
+        self.decodes += 1;
+        let seqs: BTreeSet<Seq> = appends.iter().map(|append| append.seq).collect();
+        assert_eq!(seqs.len(), appends.len(), "a sequence twice in one decode");
+        for (index, append) in appends.iter().enumerate() {
+            assert!(!append.tokens.is_empty() && append.first_row < append.tokens.len());
+            let held = self.sequences.get(&append.seq).map_or(0, Vec::len);
+            assert_eq!(
+                held, append.position as usize,
+                "positions continue the sequence"
+            );
+            self.append(append.seq, append.tokens);
+            self.tokens += append.tokens.len();
+            let all: Vec<u32> = self.sequences[&append.seq]
+                .iter()
+                .map(|&c| self.cells[c])
+                .collect();
+            for token in append.first_row..append.tokens.len() {
+                row(index, token, &self.logits(&all[..held + token + 1]))?;
+            }
+        }
+        let live: BTreeSet<usize> = self.sequences.values().flatten().copied().collect();
+        assert!(live.len() <= self.capacity.context, "the context overflows");
+        Ok(())
+    }
+}
+
+/// The nodes of the trie over `titles`; title i is section i.
+fn nodes(titles: &[Vec<u32>]) -> Vec<TrieNode> {
+    let mut children: Vec<BTreeMap<u32, usize>> = vec![BTreeMap::new()];
+    let mut section = vec![NONE];
+    for (id, title) in titles.iter().enumerate() {
+        let mut at = 0;
+        for &token in title.iter().chain([&END]) {
+            at = match children[at].get(&token) {
+                Some(&child) => child,
+                None => {
+                    children.push(BTreeMap::new());
+                    section.push(NONE);
+                    let child = children.len() - 1;
+                    children[at].insert(token, child);
+                    child
+                }
+            };
+        }
+        section[at] = id as u32;
+    }
+    // Breadth first.
+    let mut order = vec![(0usize, NONE)];
+    let mut out = Vec::new();
+    let mut at = 0;
+    while at < order.len() {
+        let (node, token) = order[at];
+        out.push(TrieNode {
+            token,
+            first_child: order.len() as u32,
+            section: section[node],
+        });
+        order.extend(children[node].iter().map(|(&token, &child)| (child, token)));
+        at += 1;
+    }
+    out.push(TrieNode {
+        token: NONE,
+        first_child: order.len() as u32,
+        section: NONE,
+    });
+    out
+}
+
+/// Every title's score by definition, best first.
+fn brute_force(
+    table: &Table,
+    titles: &[Vec<u32>],
+    context: &[u32],
+    scoring: Scoring,
+) -> Vec<Found> {
+    let nodes = nodes(titles);
+    let trie = Trie::new(&nodes);
+    let mut found: Vec<Found> = (0u32..)
+        .zip(titles)
+        .map(|(section, title)| {
+            let mut context = context.to_vec();
+            let (mut log_prob, mut log_legal) = (0.0, 0.0);
+            let mut node = NodeId::ROOT;
+            for &token in title.iter().chain([&END]) {
+                let logits = table.logits(&context);
+                let all = log_sum_exp(&logits).expect("finite");
+                let value = |token: u32| f64::from(logits[token as usize]) - all;
+                let mass: f64 = trie.children(node).map(|(t, _)| value(t).exp()).sum();
+                log_prob += match scoring {
+                    Scoring::Exact => value(token),
+                    Scoring::Local => value(token) - mass.ln(),
+                };
+                // Local scoring reads no logits where there is no choice, but for the first.
+                let read = trie.degree(node) > 1 || node == NodeId::ROOT;
+                if scoring == Scoring::Exact || read {
+                    log_legal += mass.ln();
+                }
+                node = trie.child(node, token).expect("a title's own path");
+                context.push(token);
+            }
+            Found {
+                section,
+                log_prob,
+                log_legal,
+            }
+        })
+        .collect();
+    found.sort_by(|a, b| {
+        b.log_prob
+            .total_cmp(&a.log_prob)
+            .then(a.section.cmp(&b.section))
+    });
+    found
+}
+
+fn titles() -> impl Strategy<Value = Vec<Vec<u32>>> {
+    let title = prop::collection::vec(0..END, 1..7);
+    prop::collection::btree_set(title, 1..40).prop_map(|set| set.into_iter().collect())
+}
+
+const PREFIX: [u32; 3] = [1, 2, 3];
+
+fn check(titles: &[Vec<u32>], seed: u64, grain: f32, options: SearchOptions, room: Room) -> Table {
+    let question = [4, 5];
+    let mut table = Table::new(seed, grain, &PREFIX, room);
+    let context: Vec<u32> = PREFIX.iter().chain(&question).copied().collect();
+    let all = brute_force(&table, titles, &context, options.scoring);
+    let nodes = nodes(titles);
+    let trie = Trie::new(&nodes);
+    table.capacity.context = room.tokens + PREFIX.len() + question.len();
+    let found = top_k(&mut table, trie, 3, &question, options).expect("searches");
+    assert_eq!(found.len(), options.k.min(titles.len()));
+    for (rank, (found, expected)) in found.iter().zip(&all).enumerate() {
+        assert!(
+            (found.log_prob - expected.log_prob).abs() < 1e-5,
+            "{found:?} {expected:?}"
+        );
+        assert!(found.log_prob <= 0.0 && found.log_legal <= 1e-9);
+        // Sums in another order may swap what differs by rounding only.
+        let tied = |other: &&Found| (other.log_prob - found.log_prob).abs() < 1e-5;
+        let same = all
+            .iter()
+            .filter(tied)
+            .find(|other| other.section == found.section);
+        let same = same.unwrap_or_else(|| panic!("rank {rank}: {found:?} is not {expected:?}"));
+        assert!(
+            (same.log_legal - found.log_legal).abs() < 1e-5,
+            "{same:?} {found:?}"
+        );
+    }
+    let held = table
+        .sequences
+        .keys()
+        .filter(|seq| **seq != Seq::PREFIX)
+        .count();
+    assert_eq!(held, 0, "every sequence is given back");
+    table
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn it_equals_brute_force(
+        titles in titles(),
+        seed in any::<u64>(),
+        k in 1usize..6,
+        width in 1usize..6,
+        states in 3usize..20,
+        local in any::<bool>(),
+        coarse in any::<bool>(),
+    ) {
+        let scoring = if local { Scoring::Local } else { Scoring::Exact };
+        let grain = if coarse { 2.0 } else { 0.01 };
+        let room = Room { states, tokens: 12 + states };
+        check(&titles, seed, grain, SearchOptions { k, scoring, width }, room);
+    }
+}
+
+#[test]
+fn ties_go_to_the_earlier_section() {
+    // A grain so coarse that every logit is 0: all titles of one length tie.
+    let titles: Vec<Vec<u32>> = (0..6).map(|token| vec![token, 7 - token]).collect();
+    let options = SearchOptions {
+        k: 3,
+        scoring: Scoring::Exact,
+        width: 1,
+    };
+    let mut table = Table::new(
+        1,
+        1000.0,
+        &PREFIX,
+        Room {
+            states: 5,
+            tokens: 100,
+        },
+    );
+    let nodes = nodes(&titles);
+    let found = top_k(&mut table, Trie::new(&nodes), 3, &[4], options).expect("searches");
+    let sections: Vec<u32> = found.iter().map(|found| found.section).collect();
+    assert_eq!(sections, [0, 1, 2]);
+}
+
+#[test]
+fn a_title_that_begins_another_is_told_apart_by_its_end() {
+    let titles = vec![vec![1], vec![1, 2], vec![1, 2, 3]];
+    let options = SearchOptions {
+        k: 3,
+        scoring: Scoring::Exact,
+        width: 2,
+    };
+    check(
+        &titles,
+        7,
+        0.01,
+        options,
+        Room {
+            states: 8,
+            tokens: 50,
+        },
+    );
+}
+
+#[test]
+fn a_peaked_model_pays_for_one_path_only() {
+    // One title of five tokens and its siblings: a chain is decoded whole, in one decode.
+    let titles = vec![vec![0, 1, 2, 3, 4], vec![5, 1, 2, 3, 4]];
+    let options = SearchOptions {
+        k: 1,
+        scoring: Scoring::Exact,
+        width: 1,
+    };
+    let table = check(
+        &titles,
+        3,
+        0.01,
+        options,
+        Room {
+            states: 8,
+            tokens: 50,
+        },
+    );
+    assert!(table.decodes <= 3, "{} decodes", table.decodes);
+    assert!(table.tokens <= 2 + 10, "{} tokens", table.tokens);
+}
+
+#[test]
+fn local_scoring_does_not_decode_what_has_no_alternative() {
+    let titles = vec![vec![0, 1, 2], vec![3, 4, 5], vec![6, 7, 0]];
+    let options = SearchOptions {
+        k: 3,
+        scoring: Scoring::Local,
+        width: 1,
+    };
+    let table = check(
+        &titles,
+        3,
+        0.01,
+        options,
+        Room {
+            states: 8,
+            tokens: 50,
+        },
+    );
+    assert_eq!(
+        (table.decodes, table.tokens),
+        (1, 2),
+        "the question alone decides"
+    );
+}
+
+#[test]
+fn logits_that_are_not_numbers_are_an_error() {
+    struct Broken;
+    impl LanguageModel for Broken {
+        fn capacity(&self) -> Capacity {
+            Capacity {
+                sequences: 5,
+                batch: 10,
+                rows: 10,
+                context: 100,
+            }
+        }
+        fn fork(&mut self, _: Seq, _: Seq) -> Result<()> {
+            Ok(())
+        }
+        fn clear(&mut self, _: Seq) -> Result<()> {
+            Ok(())
+        }
+        fn decode(
+            &mut self,
+            _: &[Append<'_>],
+            row: &mut dyn FnMut(usize, usize, &[f32]) -> Result<()>,
+        ) -> Result<()> {
+            row(0, 0, &[f32::NAN; VOCAB as usize])
+        }
+    }
+    let nodes = nodes(&[vec![1]]);
+    let options = SearchOptions {
+        k: 1,
+        scoring: Scoring::Exact,
+        width: 1,
+    };
+    let error = top_k(&mut Broken, Trie::new(&nodes), 1, &[1], options).expect_err("refused");
+    assert_eq!(error.code(), crate::Code::Decode);
+}
