@@ -20,7 +20,7 @@ use crate::error::{Error, Result};
 use crate::index::trie::{NodeId, Trie};
 use frontier::{Beginning, Frontier};
 use logits::log_sum_exp;
-use model::{Append, LanguageModel, Seq};
+use model::{Batch, LanguageModel, Seq};
 use ranking::Ranking;
 use states::States;
 use std::ops::Range;
@@ -456,22 +456,16 @@ pub fn top_k(
     let capacity = model.capacity();
     let room = Room {
         states: usize::from(capacity.sequences) - 1,
-        tokens: capacity.context - prefix_len as usize - question.len(),
+        tokens: capacity.context.saturating_sub(prefix_len as usize + question.len()),
     };
     // Slot 0 of the search is sequence 1 of the model; sequence 0 is the prefix.
     let seq = |slot: u16| Seq(slot + 1);
     let base = prefix_len + question.len() as u32;
     let mut search = Search::new();
+    let mut batch = Batch::default();
     model.fork(Seq::PREFIX, seq(0))?;
-    let ask = Append {
-        seq: seq(0),
-        position: prefix_len,
-        tokens: question,
-        first_row: question.len() - 1,
-    };
-    model.decode(&[ask], &mut |_, _, logits| {
-        search.start(trie, options, room, logits)
-    })?;
+    batch.push(seq(0), prefix_len, question, question.len() - 1);
+    model.decode(&batch, &mut |_, logits| search.start(trie, options, room, logits))?;
     loop {
         let plan = search.plan(trie)?;
         for &slot in &plan.cleared {
@@ -480,27 +474,15 @@ pub fn top_k(
         if plan.steps.is_empty() {
             break;
         }
-        for step in plan.steps.iter().filter(|step| step.slot != step.parent) {
-            model.fork(seq(step.parent), seq(step.slot))?;
+        batch.clear();
+        for step in &plan.steps {
+            if step.slot != step.parent {
+                model.fork(seq(step.parent), seq(step.slot))?;
+            }
+            let position = base + step.parent_depth;
+            batch.push(seq(step.slot), position, plan.tokens(step), step.first_row);
         }
-        // The rows go back into the search that the plan belongs to, so the plan is copied out.
-        let steps: Vec<(Step, Vec<u32>)> = plan
-            .steps
-            .iter()
-            .map(|step| (step.clone(), plan.tokens(step).to_vec()))
-            .collect();
-        let appends: Vec<Append<'_>> = steps
-            .iter()
-            .map(|(step, tokens)| Append {
-                seq: seq(step.slot),
-                position: base + step.parent_depth,
-                tokens,
-                first_row: step.first_row,
-            })
-            .collect();
-        model.decode(&appends, &mut |step, _, logits| {
-            search.absorb(trie, step, logits)
-        })?;
+        model.decode(&batch, &mut |step, logits| search.absorb(trie, step, logits))?;
     }
     for slot in 0..capacity.sequences - 1 {
         model.clear(seq(slot))?;

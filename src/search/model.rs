@@ -2,6 +2,7 @@
 //! with a table.
 
 use crate::error::Result;
+use std::ops::Range;
 
 /// A sequence of tokens that the model holds, by a small number. Sequence 0 is the prefix: the
 /// prompt up to the question.
@@ -13,20 +14,7 @@ impl Seq {
     pub const PREFIX: Self = Self(0);
 }
 
-/// Tokens to append to one sequence.
-#[derive(Debug, Clone, Copy)]
-pub struct Append<'a> {
-    /// The sequence. Within one decode every sequence is appended to at most once.
-    pub seq: Seq,
-    /// Position of the first token: the sequence's length.
-    pub position: u32,
-    /// The tokens; at least one.
-    pub tokens: &'a [u32],
-    /// Logits are wanted after the tokens from this one on.
-    pub first_row: usize,
-}
-
-/// How much one decode may hold.
+/// How much a model may hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Capacity {
     /// Sequences, the prefix included.
@@ -39,6 +27,79 @@ pub struct Capacity {
     pub context: usize,
 }
 
+/// Tokens to append to one sequence.
+#[derive(Debug, Clone)]
+pub struct Append {
+    /// The sequence. Within one decode every sequence is appended to at most once.
+    pub seq: Seq,
+    /// Position of the first token: the sequence's length.
+    pub position: u32,
+    /// Logits are wanted after the tokens from this one on.
+    pub first_row: usize,
+    tokens: Range<usize>,
+}
+
+/// What one decode appends to several sequences. Its memory is kept when it is cleared.
+#[derive(Debug, Default)]
+pub struct Batch {
+    tokens: Vec<u32>,
+    appends: Vec<Append>,
+    rows: usize,
+}
+
+impl Batch {
+    /// Empties the batch.
+    pub fn clear(&mut self) {
+        self.tokens.clear();
+        self.appends.clear();
+        self.rows = 0;
+    }
+
+    /// Appends `tokens`, of which there is at least one, to `seq`, whose length is `position`;
+    /// logits are wanted after the tokens from `first_row` on.
+    pub fn push(&mut self, seq: Seq, position: u32, tokens: &[u32], first_row: usize) {
+        let start = self.tokens.len();
+        self.tokens.extend_from_slice(tokens);
+        self.rows += tokens.len().saturating_sub(first_row);
+        self.appends.push(Append {
+            seq,
+            position,
+            first_row,
+            tokens: start..self.tokens.len(),
+        });
+    }
+
+    /// What is appended, in order.
+    pub fn appends(&self) -> &[Append] {
+        &self.appends
+    }
+
+    /// The tokens of `append`, which is one of this batch's.
+    pub fn tokens(&self, append: &Append) -> &[u32] {
+        &self.tokens[append.tokens.clone()]
+    }
+
+    /// Number of tokens.
+    pub fn token_count(&self) -> usize {
+        self.tokens.len()
+    }
+
+    /// Number of rows of logits.
+    pub fn row_count(&self) -> usize {
+        self.rows
+    }
+
+    /// Whether nothing is appended.
+    pub fn is_empty(&self) -> bool {
+        self.appends.is_empty()
+    }
+
+    /// Whether `tokens` more tokens and `rows` more rows stay within `capacity`.
+    pub fn has_room(&self, capacity: Capacity, tokens: usize, rows: usize) -> bool {
+        self.tokens.len() + tokens <= capacity.batch && self.rows + rows <= capacity.rows
+    }
+}
+
 /// A language model that continues several sequences at once.
 pub trait LanguageModel {
     /// The limits that the caller keeps.
@@ -46,21 +107,29 @@ pub trait LanguageModel {
 
     /// Makes `to`, which is empty, a copy of `from`. Costs no computation and no memory for
     /// tokens.
-    fn fork(&mut self, from: Seq, to: Seq) -> Result<()>;
-
-    /// Empties `seq`.
-    fn clear(&mut self, seq: Seq) -> Result<()>;
-
-    /// Appends to sequences, all in one decode, and calls `row` with the index of the append, the
-    /// index of the token in it and the logits over the vocabulary after that token, for every row
-    /// that is wanted.
     ///
     /// # Errors
     ///
-    /// What the model says, or the first error of `row`.
+    /// [`crate::Error::Internal`] when a limit is not kept.
+    fn fork(&mut self, from: Seq, to: Seq) -> Result<()>;
+
+    /// Empties `seq`.
+    ///
+    /// # Errors
+    ///
+    /// [`crate::Error::Internal`] when a limit is not kept.
+    fn clear(&mut self, seq: Seq) -> Result<()>;
+
+    /// Appends to sequences, all in one decode, and calls `row` with the index of the append and
+    /// the logits over the vocabulary, for every row that is wanted and in order.
+    ///
+    /// # Errors
+    ///
+    /// What the model says, or the first error of `row`. After an error of the model every
+    /// sequence is empty, the prefix too.
     fn decode(
         &mut self,
-        appends: &[Append<'_>],
-        row: &mut dyn FnMut(usize, usize, &[f32]) -> Result<()>,
+        batch: &Batch,
+        row: &mut dyn FnMut(usize, &[f32]) -> Result<()>,
     ) -> Result<()>;
 }

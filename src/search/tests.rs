@@ -91,27 +91,23 @@ impl LanguageModel for Table {
 
     fn decode(
         &mut self,
-        appends: &[Append<'_>],
-        row: &mut dyn FnMut(usize, usize, &[f32]) -> Result<()>,
+        batch: &Batch,
+        row: &mut dyn FnMut(usize, &[f32]) -> Result<()>,
     ) -> Result<()> {
         self.decodes += 1;
+        let appends = batch.appends();
         let seqs: BTreeSet<Seq> = appends.iter().map(|append| append.seq).collect();
         assert_eq!(seqs.len(), appends.len(), "a sequence twice in one decode");
         for (index, append) in appends.iter().enumerate() {
-            assert!(!append.tokens.is_empty() && append.first_row < append.tokens.len());
+            let tokens = batch.tokens(append);
+            assert!(append.first_row < tokens.len());
             let held = self.sequences.get(&append.seq).map_or(0, Vec::len);
-            assert_eq!(
-                held, append.position as usize,
-                "positions continue the sequence"
-            );
-            self.append(append.seq, append.tokens);
-            self.tokens += append.tokens.len();
-            let all: Vec<u32> = self.sequences[&append.seq]
-                .iter()
-                .map(|&c| self.cells[c])
-                .collect();
-            for token in append.first_row..append.tokens.len() {
-                row(index, token, &self.logits(&all[..held + token + 1]))?;
+            assert_eq!(held, append.position as usize, "positions continue the sequence");
+            self.append(append.seq, tokens);
+            self.tokens += tokens.len();
+            let all: Vec<u32> = self.sequences[&append.seq].iter().map(|&c| self.cells[c]).collect();
+            for token in append.first_row..tokens.len() {
+                row(index, &self.logits(&all[..held + token + 1]))?;
             }
         }
         let live: BTreeSet<usize> = self.sequences.values().flatten().copied().collect();
@@ -385,10 +381,10 @@ fn logits_that_are_not_numbers_are_an_error() {
         }
         fn decode(
             &mut self,
-            _: &[Append<'_>],
-            row: &mut dyn FnMut(usize, usize, &[f32]) -> Result<()>,
+            _: &Batch,
+            row: &mut dyn FnMut(usize, &[f32]) -> Result<()>,
         ) -> Result<()> {
-            row(0, 0, &[f32::NAN; VOCAB as usize])
+            row(0, &[f32::NAN; VOCAB as usize])
         }
     }
     let nodes = nodes(&[vec![1]]);

@@ -1,0 +1,364 @@
+//! The header of a GGUF file, read before llama.cpp sees it: for errors that say what is wrong, and
+//! because a file that ends too early would end the process when a mapped page is touched.
+//!
+//! Format: <https://github.com/ggml-org/ggml/blob/master/docs/gguf.md>.
+
+use crate::error::{Error, Result};
+use llama_cpp_sys_2 as sys;
+use std::fs::File;
+use std::io::{BufReader, Read, Seek, SeekFrom};
+use std::path::Path;
+
+/// Longest key or text that is kept.
+const MAX_TEXT: u64 = 1 << 20;
+
+/// Most dimensions of a tensor (`GGML_MAX_DIMS`).
+const MAX_DIMS: u32 = 4;
+
+/// What this library needs to know of a model before it is loaded.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Header {
+    /// `general.architecture`.
+    pub architecture: String,
+    /// Longest context that the model was trained on, in tokens; 0 when it does not say.
+    pub context_length: u64,
+    /// Whether attention looks only backwards; an encoder's does not.
+    pub causal: bool,
+    /// Number of tokens in the vocabulary; 0 when there is none.
+    pub vocab_size: u64,
+    /// Number of tensors.
+    pub tensors: u64,
+}
+
+impl Header {
+    /// Reads the header of the file at `path` and checks that all tensors lie inside the file.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`], [`Error::NotAFile`], [`Error::NotAModel`] or [`Error::ModelCorrupt`].
+    pub fn read(path: &Path) -> Result<Self> {
+        let file = File::open(path).map_err(|e| Error::io("read", path, e))?;
+        let metadata = file.metadata().map_err(|e| Error::io("read", path, e))?;
+        if !metadata.is_file() {
+            return Err(Error::NotAFile(path.to_path_buf()));
+        }
+        let reader = Reader {
+            file: BufReader::with_capacity(1 << 16, file),
+            at: 0,
+            len: metadata.len(),
+        };
+        reader.header().map_err(|problem| match problem {
+            Problem::Io(error) => Error::io("read", path, error),
+            Problem::NotGguf(why) => Error::NotAModel {
+                path: path.to_path_buf(),
+                why,
+            },
+            Problem::Corrupt(why) => Error::ModelCorrupt {
+                path: path.to_path_buf(),
+                why,
+            },
+        })
+    }
+}
+
+enum Problem {
+    Io(std::io::Error),
+    NotGguf(String),
+    Corrupt(String),
+}
+
+struct Reader<R> {
+    file: R,
+    at: u64,
+    len: u64,
+}
+
+/// A metadata value, as far as it matters here.
+enum Value {
+    Number(u64),
+    Text(String),
+    /// The number of elements.
+    Array(u64),
+    Other,
+}
+
+impl<R: Read + Seek> Reader<R> {
+    fn header(mut self) -> Result<Header, Problem> {
+        if self.len < 24 {
+            return Err(Problem::NotGguf(format!("it has {} bytes", self.len)));
+        }
+        let magic = self.bytes::<4>()?;
+        if &magic != b"GGUF" {
+            return Err(Problem::NotGguf("it does not start with GGUF".to_owned()));
+        }
+        let version = self.u32()?;
+        if !(2..=3).contains(&version) {
+            let why = match version.swap_bytes() {
+                2 | 3 => "it is big-endian".to_owned(),
+                _ => format!("its GGUF version is {version}, and 2 and 3 are known"),
+            };
+            return Err(Problem::NotGguf(why));
+        }
+        let tensors = self.u64()?;
+        let keys = self.u64()?;
+        // Every key takes at least 13 bytes and every tensor 24, so a count is bounded.
+        if keys > self.len / 13 || tensors > self.len / 24 {
+            return Err(self.corrupt("its counts are impossible"));
+        }
+        let mut header = Header {
+            causal: true,
+            tensors,
+            ..Header::default()
+        };
+        let mut alignment = 32;
+        // Keys of an architecture may stand before the architecture itself.
+        let mut lengths = Vec::new();
+        let mut causal = Vec::new();
+        for _ in 0..keys {
+            let key = self.text()?;
+            let value = self.value()?;
+            match (key.as_str(), value) {
+                ("general.architecture", Value::Text(text)) => header.architecture = text,
+                ("general.alignment", Value::Number(number)) => alignment = number,
+                ("tokenizer.ggml.tokens", Value::Array(count)) => header.vocab_size = count,
+                (key, Value::Number(number)) => {
+                    if let Some(architecture) = key.strip_suffix(".context_length") {
+                        lengths.push((architecture.to_owned(), number));
+                    } else if let Some(architecture) = key.strip_suffix(".attention.causal") {
+                        causal.push((architecture.to_owned(), number != 0));
+                    }
+                }
+                _ => (),
+            }
+        }
+        let of = |architecture: &String| *architecture == header.architecture;
+        header.context_length = lengths.iter().find(|(a, _)| of(a)).map_or(0, |&(_, n)| n);
+        header.causal = causal.iter().find(|(a, _)| of(a)).is_none_or(|&(_, c)| c);
+        if !alignment.is_power_of_two() || alignment > 1 << 20 {
+            return Err(self.corrupt(&format!("its alignment is {alignment}")));
+        }
+        self.tensors(tensors, alignment)?;
+        Ok(header)
+    }
+
+    /// Checks that every tensor lies inside the file.
+    fn tensors(&mut self, count: u64, alignment: u64) -> Result<(), Problem> {
+        let mut end = 0u64;
+        for _ in 0..count {
+            let name = self.text()?;
+            let dims = self.u32()?;
+            if dims > MAX_DIMS {
+                return Err(self.corrupt(&format!("tensor {name:?} has {dims} dimensions")));
+            }
+            let mut shape = [1u64; MAX_DIMS as usize];
+            for side in shape.iter_mut().take(dims as usize) {
+                *side = self.u64()?;
+            }
+            let kind = self.u32()?;
+            let offset = self.u64()?;
+            let bytes = tensor_bytes(kind, shape);
+            let stop = bytes.and_then(|bytes| offset.checked_add(bytes));
+            let Some(stop) = stop else {
+                return Err(self.corrupt(&format!("tensor {name:?} has type {kind} and shape {shape:?}")));
+            };
+            end = end.max(stop);
+        }
+        let start = self.at.next_multiple_of(alignment);
+        match start.checked_add(end) {
+            Some(end) if end <= self.len => Ok(()),
+            needed => {
+                let needed = needed.map_or("more".to_owned(), |n| n.to_string());
+                let why = format!("it has {} bytes and its tensors need {needed}", self.len);
+                Err(Problem::Corrupt(why))
+            }
+        }
+    }
+
+    fn value(&mut self) -> Result<Value, Problem> {
+        let kind = self.u32()?;
+        Ok(match kind {
+            0 | 1 | 7 => Value::Number(u64::from(self.bytes::<1>()?[0])),
+            2 | 3 => Value::Number(u64::from(u16::from_le_bytes(self.bytes()?))),
+            4 | 5 => Value::Number(u64::from(self.u32()?)),
+            10 | 11 => Value::Number(self.u64()?),
+            6 | 12 => {
+                self.skip(if kind == 6 { 4 } else { 8 })?;
+                Value::Other
+            }
+            8 => Value::Text(self.text()?),
+            9 => {
+                let element = self.u32()?;
+                let count = self.u64()?;
+                self.skip_elements(element, count)?;
+                Value::Array(count)
+            }
+            _ => return Err(self.corrupt(&format!("metadata of unknown type {kind}"))),
+        })
+    }
+
+    fn skip_elements(&mut self, element: u32, count: u64) -> Result<(), Problem> {
+        let size = match element {
+            0 | 1 | 7 => 1,
+            2 | 3 => 2,
+            4..=6 => 4,
+            10..=12 => 8,
+            8 => {
+                for _ in 0..count {
+                    let len = self.u64()?;
+                    self.skip(len)?;
+                }
+                return Ok(());
+            }
+            // llama.cpp reads no arrays of arrays either.
+            _ => return Err(self.corrupt(&format!("an array of unknown type {element}"))),
+        };
+        match count.checked_mul(size) {
+            Some(bytes) => self.skip(bytes),
+            None => Err(self.corrupt("an array of impossible length")),
+        }
+    }
+
+    fn text(&mut self) -> Result<String, Problem> {
+        let len = self.u64()?;
+        if len > self.len - self.at {
+            return Err(self.corrupt("a text reaches past its end"));
+        }
+        if len > MAX_TEXT {
+            self.skip(len)?;
+            return Ok(String::new());
+        }
+        let mut bytes = vec![0; len as usize];
+        self.file.read_exact(&mut bytes).map_err(Problem::Io)?;
+        self.at += len;
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    fn u32(&mut self) -> Result<u32, Problem> {
+        Ok(u32::from_le_bytes(self.bytes()?))
+    }
+
+    fn u64(&mut self) -> Result<u64, Problem> {
+        Ok(u64::from_le_bytes(self.bytes()?))
+    }
+
+    fn bytes<const N: usize>(&mut self) -> Result<[u8; N], Problem> {
+        if (N as u64) > self.len - self.at {
+            return Err(self.corrupt("it ends inside its header"));
+        }
+        let mut bytes = [0; N];
+        self.file.read_exact(&mut bytes).map_err(Problem::Io)?;
+        self.at += N as u64;
+        Ok(bytes)
+    }
+
+    fn skip(&mut self, bytes: u64) -> Result<(), Problem> {
+        if bytes > self.len - self.at {
+            return Err(self.corrupt("it ends inside its header"));
+        }
+        self.at += bytes;
+        // Inside the file, so the position fits in 63 bits.
+        self.file.seek(SeekFrom::Current(bytes as i64)).map_err(Problem::Io)?;
+        Ok(())
+    }
+
+    fn corrupt(&self, what: &str) -> Problem {
+        Problem::Corrupt(format!("{what} (at byte {})", self.at))
+    }
+}
+
+/// The size of a tensor in bytes; `None` for a type or a shape that cannot be.
+fn tensor_bytes(kind: u32, shape: [u64; MAX_DIMS as usize]) -> Option<u64> {
+    if kind >= sys::GGML_TYPE_COUNT as u32 {
+        return None;
+    }
+    // SAFETY: both look a type up that exists. Retired types have size 0.
+    let (block, size) = unsafe {
+        let kind = kind as sys::ggml_type;
+        (sys::ggml_blck_size(kind), sys::ggml_type_size(kind))
+    };
+    let block = u64::try_from(block).ok().filter(|&block| block > 0 && size > 0)?;
+    if shape[0] % block != 0 {
+        return None;
+    }
+    shape[1..]
+        .iter()
+        .try_fold(shape[0] / block, |product, &side| product.checked_mul(side))?
+        .checked_mul(size as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::io::Cursor;
+
+    fn text(text: &str) -> Vec<u8> {
+        let mut bytes = (text.len() as u64).to_le_bytes().to_vec();
+        bytes.extend(text.as_bytes());
+        bytes
+    }
+
+    /// A model with one tensor of 64 floats.
+    fn file() -> Vec<u8> {
+        let mut bytes = b"GGUF".to_vec();
+        bytes.extend(3u32.to_le_bytes());
+        bytes.extend(1u64.to_le_bytes());
+        bytes.extend(3u64.to_le_bytes());
+        bytes.extend(text("llama.context_length"));
+        bytes.extend(4u32.to_le_bytes());
+        bytes.extend(8192u32.to_le_bytes());
+        bytes.extend(text("general.architecture"));
+        bytes.extend(8u32.to_le_bytes());
+        bytes.extend(text("llama"));
+        bytes.extend(text("tokenizer.ggml.tokens"));
+        bytes.extend(9u32.to_le_bytes());
+        bytes.extend(8u32.to_le_bytes());
+        bytes.extend(2u64.to_le_bytes());
+        bytes.extend(text("a"));
+        bytes.extend(text("b"));
+        bytes.extend(text("w"));
+        bytes.extend(1u32.to_le_bytes());
+        bytes.extend(64u64.to_le_bytes());
+        bytes.extend(0u32.to_le_bytes());
+        bytes.extend(0u64.to_le_bytes());
+        bytes.resize(bytes.len().next_multiple_of(32) + 256, 0);
+        bytes
+    }
+
+    fn read(bytes: &[u8]) -> Result<Header, Problem> {
+        Reader {
+            file: Cursor::new(bytes),
+            at: 0,
+            len: bytes.len() as u64,
+        }
+        .header()
+    }
+
+    #[test]
+    fn a_header_is_read() {
+        let Ok(header) = read(&file()) else {
+            panic!("the file is whole");
+        };
+        assert_eq!(header.architecture, "llama");
+        assert_eq!(header.context_length, 8192);
+        assert_eq!((header.vocab_size, header.tensors, header.causal), (2, 1, true));
+    }
+
+    #[test]
+    fn a_file_cut_short_anywhere_is_refused() {
+        let whole = file();
+        for len in 0..whole.len() {
+            assert!(read(&whole[..len]).is_err(), "cut to {len}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn damage_never_panics(at in 0usize..300, byte in any::<u8>()) {
+            let mut bytes = file();
+            let at = at % bytes.len();
+            bytes[at] = byte;
+            let _ = read(&bytes);
+        }
+    }
+}

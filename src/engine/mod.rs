@@ -1,0 +1,15 @@
+//! llama.cpp, and nothing of it outside this folder: [`Model`] loads a GGUF, [`Context`] continues
+//! sequences with it, and the worker answers the questions of several callers with one context.
+
+mod backend;
+pub mod context;
+mod gguf;
+pub mod log;
+pub mod model;
+pub mod quantize;
+pub(crate) mod worker;
+
+pub use backend::{Device, devices};
+pub use context::{Context, ContextOptions, KvType};
+pub use model::{Model, ModelInfo, ModelOptions};
+pub use quantize::quantize;

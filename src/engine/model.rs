@@ -1,0 +1,248 @@
+//! A GGUF model, loaded once and shared by every retriever made with it.
+
+use super::backend::{backend, has_gpu};
+use super::gguf::Header;
+use super::log;
+use crate::cancel::CancelToken;
+use crate::error::{Error, Result};
+use crate::tokens::{Special, Tokenizer, fingerprint};
+use llama_cpp_2::model::LlamaModel;
+use llama_cpp_2::model::params::LlamaModelParams;
+use llama_cpp_2::token::LlamaToken;
+use llama_cpp_2::token_type::LlamaTokenAttr;
+use std::path::{Path, PathBuf};
+
+/// How a model is loaded.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct ModelOptions {
+    /// Layers to keep on the graphics processor; `None` for all of them when one is there.
+    pub gpu_layers: Option<u32>,
+    /// Map the file rather than read it. Off for network drives.
+    pub mmap: bool,
+    /// Load the vocabulary only: enough to build an index, not to retrieve.
+    pub vocabulary_only: bool,
+    /// Cancels the loading.
+    pub cancel: CancelToken,
+}
+
+impl Default for ModelOptions {
+    fn default() -> Self {
+        Self {
+            gpu_layers: None,
+            mmap: true,
+            vocabulary_only: false,
+            cancel: CancelToken::new(),
+        }
+    }
+}
+
+/// What a model says of itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ModelInfo {
+    /// Its architecture, `"llama"`.
+    pub architecture: String,
+    /// Number of parameters; 0 when only the vocabulary was loaded.
+    pub parameters: u64,
+    /// Size of its tensors in bytes; 0 when only the vocabulary was loaded.
+    pub bytes: u64,
+    /// Longest context that it was trained on, in tokens.
+    pub context_length: u32,
+    /// Number of tokens in its vocabulary.
+    pub vocab_size: u32,
+    /// Fingerprint of its vocabulary.
+    pub fingerprint: u64,
+}
+
+/// A loaded model. It never changes, and any number of threads may use it at once.
+pub struct Model {
+    pub(super) llama: LlamaModel,
+    path: PathBuf,
+    info: ModelInfo,
+    vocabulary_only: bool,
+    pub(super) on_gpu: bool,
+}
+
+impl Model {
+    /// Loads the model at `path`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`], [`Error::NotAFile`], [`Error::NotAModel`], [`Error::ModelCorrupt`],
+    /// [`Error::ModelArchitecture`], [`Error::ModelVocabulary`], [`Error::ModelLoad`],
+    /// [`Error::Backend`] or [`Error::Cancelled`].
+    pub fn open(path: impl AsRef<Path>, options: &ModelOptions) -> Result<Self> {
+        let path = path.as_ref();
+        let backend = backend()?;
+        let header = Header::read(path)?;
+        check(path, &header)?;
+
+        let gpu_layers = match options.gpu_layers {
+            _ if options.vocabulary_only => 0,
+            None if has_gpu() => u32::MAX,
+            None => 0,
+            Some(layers) => layers,
+        };
+        let cancel = options.cancel.clone();
+        let params = LlamaModelParams::default()
+            .with_n_gpu_layers(gpu_layers)
+            .with_use_mmap(options.mmap)
+            .with_vocab_only(options.vocabulary_only)
+            .with_progress_callback(move |_| !cancel.is_triggered());
+        if options.cancel.is_triggered() {
+            return Err(Error::Cancelled);
+        }
+        let (llama, errors) = log::capture(|| LlamaModel::load_from_file(backend, path, &params));
+        let llama = llama.map_err(|error| {
+            if options.cancel.is_triggered() {
+                return Error::Cancelled;
+            }
+            if errors.contains("unknown model architecture") {
+                return Error::ModelArchitecture {
+                    path: path.to_path_buf(),
+                    architecture: header.architecture.clone(),
+                    why: "which this version of llama.cpp does not know",
+                };
+            }
+            let why = match errors.is_empty() {
+                true => error.to_string(),
+                false => errors,
+            };
+            Error::ModelLoad {
+                path: path.to_path_buf(),
+                why,
+            }
+        })?;
+        if !options.vocabulary_only && (llama.is_recurrent() || llama.is_hybrid()) {
+            return Err(Error::ModelArchitecture {
+                path: path.to_path_buf(),
+                architecture: header.architecture,
+                why: "which is recurrent, so its sequences cannot share a table of contents",
+            });
+        }
+        let (vocab_size, fingerprint) = vocabulary(&llama);
+        let parameters = |value: u64| if options.vocabulary_only { 0 } else { value };
+        let info = ModelInfo {
+            architecture: header.architecture,
+            parameters: parameters(llama.n_params()),
+            bytes: parameters(llama.size()),
+            context_length: u32::try_from(header.context_length).unwrap_or(u32::MAX),
+            vocab_size,
+            fingerprint,
+        };
+        Ok(Self {
+            llama,
+            path: path.to_path_buf(),
+            info,
+            vocabulary_only: options.vocabulary_only,
+            on_gpu: gpu_layers > 0 && has_gpu(),
+        })
+    }
+
+    /// What the model says of itself.
+    pub fn info(&self) -> &ModelInfo {
+        &self.info
+    }
+
+    /// The file that it was loaded from.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether only the vocabulary was loaded.
+    pub fn is_vocabulary_only(&self) -> bool {
+        self.vocabulary_only
+    }
+}
+
+impl std::fmt::Debug for Model {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Model")
+            .field("path", &self.path)
+            .field("info", &self.info)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Tokenizer for Model {
+    fn encode(&self, text: &str, special: Special) -> Result<Vec<u32>> {
+        if i32::try_from(text.len()).is_err() {
+            let why = format!("a text of {} bytes is above llama.cpp's limit of {}", text.len(), i32::MAX);
+            return Err(Error::Tokenizer(why));
+        }
+        let parse_special = special == Special::AsToken;
+        let tokens = self.llama.vocab().tokenize(text.as_bytes(), false, parse_special);
+        // Ids are never negative; were one, it would be outside every vocabulary.
+        Ok(tokens.iter().map(|token| token.0 as u32).collect())
+    }
+
+    fn vocab_size(&self) -> u32 {
+        self.info.vocab_size
+    }
+
+    fn fingerprint(&self) -> u64 {
+        self.info.fingerprint
+    }
+
+    fn end_of_text(&self) -> Option<u32> {
+        u32::try_from(self.llama.vocab().eos().0).ok()
+    }
+
+    fn token(&self, text: &str) -> Option<u32> {
+        let vocab = self.llama.vocab();
+        (0..self.info.vocab_size).find(|&id| {
+            let token = vocab.text(LlamaToken(id as i32));
+            token.is_some_and(|token| token.to_bytes() == text.as_bytes())
+        })
+    }
+}
+
+/// Refuses what llama.cpp would load and could not use here.
+fn check(path: &Path, header: &Header) -> Result<()> {
+    let architecture = |why| Error::ModelArchitecture {
+        path: path.to_path_buf(),
+        architecture: header.architecture.clone(),
+        why,
+    };
+    // Encoders whose files do not say so.
+    const ENCODERS: [&str; 4] = ["t5", "t5encoder", "clip", "wavtokenizer-dec"];
+    if !header.causal || ENCODERS.contains(&header.architecture.as_str()) {
+        return Err(architecture("which is an encoder and does not generate text"));
+    }
+    let vocabulary = |why: &str| Error::ModelVocabulary {
+        path: path.to_path_buf(),
+        why: format!("{why}; convert the model again, with its tokenizer"),
+    };
+    if header.architecture.is_empty() {
+        return Err(Error::ModelCorrupt {
+            path: path.to_path_buf(),
+            why: "it does not name its architecture".to_owned(),
+        });
+    }
+    if header.vocab_size == 0 {
+        return Err(vocabulary("it has no tokens"));
+    }
+    if i32::try_from(header.vocab_size).is_err() {
+        return Err(vocabulary("it has more tokens than llama.cpp can count"));
+    }
+    Ok(())
+}
+
+/// Size and fingerprint of a vocabulary. Converters fill a vocabulary up with unused tokens to the
+/// size of the model's matrices; they count as absent, as they are in a `tokenizer.json`.
+fn vocabulary(llama: &LlamaModel) -> (u32, u64) {
+    let vocab = llama.vocab();
+    let mut texts: Vec<&[u8]> = (0..vocab.n_tokens())
+        .map(|id| {
+            let token = LlamaToken(id);
+            match vocab.attr(token).contains(LlamaTokenAttr::Unused) {
+                true => &[],
+                false => vocab.text(token).map_or(&[][..], |text| text.to_bytes()),
+            }
+        })
+        .collect();
+    while texts.last().is_some_and(|text| text.is_empty()) {
+        texts.pop();
+    }
+    (texts.len() as u32, fingerprint(texts.iter().copied()))
+}

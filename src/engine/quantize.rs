@@ -1,0 +1,81 @@
+//! A model in other number types, by ggml's own code.
+
+use super::backend::backend;
+use super::gguf::Header;
+use super::log;
+use crate::error::{Error, Result};
+use crate::files::AtomicFile;
+use llama_cpp_sys_2 as sys;
+use std::ffi::CString;
+use std::path::Path;
+
+/// The number types by name. K-quants mix several types over a model's tensors.
+const TYPES: &[(&str, sys::llama_ftype)] = &[
+    ("f32", sys::LLAMA_FTYPE_ALL_F32),
+    ("f16", sys::LLAMA_FTYPE_MOSTLY_F16),
+    ("bf16", sys::LLAMA_FTYPE_MOSTLY_BF16),
+    ("q8_0", sys::LLAMA_FTYPE_MOSTLY_Q8_0),
+    ("q4_0", sys::LLAMA_FTYPE_MOSTLY_Q4_0),
+    ("q4_1", sys::LLAMA_FTYPE_MOSTLY_Q4_1),
+    ("q5_0", sys::LLAMA_FTYPE_MOSTLY_Q5_0),
+    ("q5_1", sys::LLAMA_FTYPE_MOSTLY_Q5_1),
+    ("q4_k_s", sys::LLAMA_FTYPE_MOSTLY_Q4_K_S),
+    ("q4_k_m", sys::LLAMA_FTYPE_MOSTLY_Q4_K_M),
+    ("q5_k_s", sys::LLAMA_FTYPE_MOSTLY_Q5_K_S),
+    ("q5_k_m", sys::LLAMA_FTYPE_MOSTLY_Q5_K_M),
+    ("q6_k", sys::LLAMA_FTYPE_MOSTLY_Q6_K),
+];
+
+/// The names that [`quantize`] takes.
+pub fn quantize_types() -> impl Iterator<Item = &'static str> {
+    TYPES.iter().map(|(name, _)| *name)
+}
+
+/// Writes the model at `input` to `output` with its weights as `to`, `"q8_0"` for example. The
+/// output appears whole or not at all.
+///
+/// # Errors
+///
+/// [`Error::InvalidArgument`] for an unknown type; what reading a model or writing a file gives;
+/// [`Error::ModelLoad`] with what ggml said.
+pub fn quantize(input: &Path, output: &Path, to: &str, threads: u32) -> Result<()> {
+    let Some((_, ftype)) = TYPES.iter().find(|(name, _)| name.eq_ignore_ascii_case(to)) else {
+        let names: Vec<&str> = quantize_types().collect();
+        let what = format!("unknown type {to:?}: use one of {}", names.join(", "));
+        return Err(Error::InvalidArgument(what));
+    };
+    backend()?;
+    Header::read(input)?;
+    let file = AtomicFile::create(output)?;
+    let from = c_path(input)?;
+    let path = c_path(file.temporary_path())?;
+    // SAFETY: the default parameters are valid, and only plain fields are changed.
+    let mut params = unsafe { sys::llama_model_quantize_default_params() };
+    params.ftype = *ftype;
+    params.nthread = i32::try_from(threads).unwrap_or(i32::MAX);
+    // From one quantised type to another loses a little of the first one's precision; refusing
+    // would only help whoever has the original.
+    params.allow_requantize = true;
+    let (status, errors) = log::capture(|| {
+        // SAFETY: both paths are NUL-terminated and live during the call, which catches its own
+        // exceptions.
+        unsafe { sys::llama_model_quantize(from.as_ptr(), path.as_ptr(), &params) }
+    });
+    if status != 0 {
+        return Err(Error::ModelLoad {
+            path: input.to_path_buf(),
+            why: format!("it could not be quantised: {errors}"),
+        });
+    }
+    // A full disk shows as a file that is too short.
+    Header::read(file.temporary_path())?;
+    file.commit()
+}
+
+fn c_path(path: &Path) -> Result<CString> {
+    let text = path.to_str().ok_or_else(|| {
+        Error::InvalidArgument(format!("the path {} is not UTF-8: rename it", path.display()))
+    })?;
+    CString::new(text)
+        .map_err(|_| Error::InvalidArgument(format!("the path {text:?} has a NUL: rename it")))
+}

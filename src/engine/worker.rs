@@ -1,0 +1,478 @@
+//! The worker: one thread that owns a model's context and answers the questions of all callers
+//! with it. In each round every question in flight says what it needs next, and one decode serves
+//! them together.
+//!
+//! It is written against [`LanguageModel`], so its tests need no model.
+
+use crate::cancel::CancelToken;
+use crate::error::{Error, Result};
+use crate::index::Index;
+use crate::search::model::{Batch, LanguageModel, Seq};
+use crate::search::{Found, Room, Search, SearchOptions};
+use parking_lot::{Condvar, Mutex};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How often a waiting caller looks at its cancel token, which may be triggered from a signal
+/// handler and so cannot wake it.
+const CANCEL_POLL: Duration = Duration::from_millis(5);
+
+/// A question for the worker.
+pub(crate) struct Request {
+    /// What to find; `None` only to have the prefix decoded.
+    pub question: Option<(Vec<u32>, SearchOptions)>,
+    pub cancel: CancelToken,
+    pub deadline: Option<Instant>,
+    pub timeout_ms: u64,
+}
+
+/// What the worker found, and what it cost.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Outcome {
+    pub found: Vec<Found>,
+    /// Decodes that this question had a part in, its own first.
+    pub decodes: u32,
+    pub question_tokens: u32,
+    /// Tokens that the search evaluated.
+    pub search_tokens: u32,
+    /// Tokens of the prefix that were decoded while this question waited.
+    pub prefix_tokens: u32,
+    pub prefill: Duration,
+    pub search: Duration,
+}
+
+/// Where callers leave requests for the worker.
+#[derive(Default)]
+pub(crate) struct Queue {
+    state: Mutex<QueueState>,
+    arrived: Condvar,
+}
+
+#[derive(Default)]
+struct QueueState {
+    waiting: VecDeque<(Request, Arc<Reply>)>,
+    closed: bool,
+}
+
+/// Where the worker leaves the answer to one request.
+#[derive(Default)]
+struct Reply {
+    answer: Mutex<Option<Result<Outcome>>>,
+    given: Condvar,
+}
+
+impl Queue {
+    /// Leaves `request` and waits for the answer.
+    pub fn ask(&self, request: Request) -> Result<Outcome> {
+        let (cancel, deadline, timeout_ms) =
+            (request.cancel.clone(), request.deadline, request.timeout_ms);
+        let reply = Arc::new(Reply::default());
+        {
+            let mut state = self.state.lock();
+            if state.closed {
+                return Err(Error::Closed);
+            }
+            state.waiting.push_back((request, Arc::clone(&reply)));
+        }
+        self.arrived.notify_one();
+        let mut answer = reply.answer.lock();
+        loop {
+            if let Some(answer) = answer.take() {
+                return answer;
+            }
+            // The worker notices both too; a caller does not wait for its current decode.
+            give_up(&cancel, deadline, timeout_ms)?;
+            let poll = Instant::now() + CANCEL_POLL;
+            let until = deadline.map_or(poll, |deadline| deadline.min(poll));
+            reply.given.wait_until(&mut answer, until);
+        }
+    }
+
+    /// Refuses new requests and has the worker end; those in flight get [`Error::Closed`].
+    pub fn close(&self) {
+        self.state.lock().closed = true;
+        self.arrived.notify_all();
+    }
+
+    fn is_closed(&self) -> bool {
+        self.state.lock().closed
+    }
+
+    /// The next request; waits for one if `idle`.
+    fn next(&self, idle: bool) -> Option<(Request, Arc<Reply>)> {
+        let mut state = self.state.lock();
+        loop {
+            if state.closed {
+                return None;
+            }
+            if let Some(next) = state.waiting.pop_front() {
+                return Some(next);
+            }
+            if !idle {
+                return None;
+            }
+            self.arrived.wait(&mut state);
+        }
+    }
+
+    /// Answers everybody who still waits; nobody is left to do it once the worker has ended.
+    fn abandon(&self) {
+        let mut state = self.state.lock();
+        state.closed = true;
+        for (_, reply) in state.waiting.drain(..) {
+            reply.give(Err(Error::Closed));
+        }
+    }
+}
+
+impl Reply {
+    fn give(&self, answer: Result<Outcome>) {
+        *self.answer.lock() = Some(answer);
+        self.given.notify_all();
+    }
+}
+
+/// The error of a caller who no longer waits.
+fn give_up(cancel: &CancelToken, deadline: Option<Instant>, timeout_ms: u64) -> Result<()> {
+    if cancel.is_triggered() {
+        return Err(Error::Cancelled);
+    }
+    match deadline {
+        Some(deadline) if Instant::now() >= deadline => Err(Error::Timeout { timeout_ms }),
+        _ => Ok(()),
+    }
+}
+
+/// How a worker divides the model among questions.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Division {
+    /// Questions in flight at a time.
+    pub parallel: usize,
+    /// Room of each one's search.
+    pub room: Room,
+}
+
+/// A question in flight.
+struct Flight {
+    request: Request,
+    reply: Arc<Reply>,
+    outcome: Outcome,
+    started: Instant,
+    phase: Phase,
+}
+
+enum Phase {
+    /// The question itself is to be decoded.
+    Ask,
+    /// The steps of the current plan from this one on are to be decoded.
+    Search { next_step: usize },
+    /// It ended with this error.
+    Failed(Error),
+}
+
+/// What a row of logits belongs to.
+#[derive(Clone, Copy)]
+struct Origin {
+    slot: usize,
+    /// The step of the plan; `None` for the question itself.
+    step: Option<usize>,
+}
+
+/// A worker and all its memory.
+pub(crate) struct Worker<'a, M> {
+    model: M,
+    index: &'a Index,
+    queue: &'a Queue,
+    division: Division,
+    /// Whether sequence 0 holds the prefix.
+    warm: bool,
+    flights: Vec<Option<Flight>>,
+    searches: Vec<Search>,
+    batch: Batch,
+    origins: Vec<Origin>,
+    /// Where the next round begins, so that a full batch leaves out another one each time.
+    first: usize,
+}
+
+impl<'a, M: LanguageModel> Worker<'a, M> {
+    /// A worker for the questions in `queue`. All sequences of `model` are empty.
+    pub fn new(model: M, index: &'a Index, queue: &'a Queue, division: Division) -> Self {
+        Self {
+            model,
+            index,
+            queue,
+            division,
+            warm: false,
+            flights: (0..division.parallel).map(|_| None).collect(),
+            searches: (0..division.parallel).map(|_| Search::new()).collect(),
+            batch: Batch::default(),
+            origins: Vec::new(),
+            first: 0,
+        }
+    }
+
+    /// Answers until the queue is closed.
+    pub fn run(&mut self) {
+        while self.admit() {
+            if let Err(error) = self.round() {
+                self.fail_all(&error);
+            }
+        }
+        self.fail_all(&Error::Closed);
+    }
+
+    /// Takes requests in as long as there is room for them; waits for one if none is in flight.
+    /// False when the queue is closed.
+    fn admit(&mut self) -> bool {
+        while let Some(slot) = self.flights.iter().position(Option::is_none) {
+            let idle = self.flights.iter().all(Option::is_none);
+            let Some((request, reply)) = self.queue.next(idle) else {
+                break;
+            };
+            let (cancel, deadline) = (&request.cancel, request.deadline);
+            if let Err(error) = give_up(cancel, deadline, request.timeout_ms) {
+                reply.give(Err(error));
+                continue;
+            }
+            self.flights[slot] = Some(Flight {
+                request,
+                reply,
+                outcome: Outcome::default(),
+                started: Instant::now(),
+                phase: Phase::Ask,
+            });
+        }
+        !self.queue.is_closed()
+    }
+
+    /// One decode for everybody, and what follows from it.
+    fn round(&mut self) -> Result<()> {
+        self.drop_given_up()?;
+        if self.flights.iter().all(Option::is_none) {
+            return Ok(());
+        }
+        if !self.warm {
+            self.prefill()?;
+            return Ok(());
+        }
+        self.fill_batch()?;
+        if !self.batch.is_empty() {
+            self.decode()?;
+        }
+        self.settle()
+    }
+
+    /// Lets go of questions whose callers do not wait any more.
+    fn drop_given_up(&mut self) -> Result<()> {
+        for slot in 0..self.flights.len() {
+            let Some(flight) = &self.flights[slot] else {
+                continue;
+            };
+            let request = &flight.request;
+            if let Err(error) = give_up(&request.cancel, request.deadline, request.timeout_ms) {
+                self.finish(slot, Err(error))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Decodes the prefix, in pieces of one batch, between which it looks whether anybody still
+    /// waits for it.
+    fn prefill(&mut self) -> Result<()> {
+        let prefix = self.index.prefix().to_vec();
+        let started = Instant::now();
+        let capacity = self.model.capacity();
+        let mut at = 0;
+        for piece in prefix.chunks(capacity.batch) {
+            self.drop_given_up()?;
+            if self.queue.is_closed() || self.flights.iter().all(Option::is_none) {
+                return self.model.clear(Seq::PREFIX);
+            }
+            self.batch.clear();
+            self.batch.push(Seq::PREFIX, at, piece, piece.len());
+            self.model.decode(&self.batch, &mut |_, _| Ok(()))?;
+            at += piece.len() as u32;
+        }
+        self.warm = true;
+        for flight in self.flights.iter_mut().flatten() {
+            flight.outcome.prefix_tokens = at;
+            flight.outcome.prefill = started.elapsed();
+            flight.started = Instant::now();
+        }
+        Ok(())
+    }
+
+    /// Collects what every question needs next, as far as it fits in one decode.
+    fn fill_batch(&mut self) -> Result<()> {
+        self.batch.clear();
+        self.origins.clear();
+        let (first, count) = (self.first, self.flights.len());
+        for slot in (0..count).map(|i| (first + i) % count) {
+            self.collect(slot)?;
+        }
+        self.first = (first + 1) % count;
+        Ok(())
+    }
+
+    fn collect(&mut self, slot: usize) -> Result<()> {
+        let capacity = self.model.capacity();
+        let base = self.base(slot);
+        let prefix_len = self.index.prefix().len() as u32;
+        let Some(flight) = &mut self.flights[slot] else {
+            return Ok(());
+        };
+        let Some((question, _)) = &flight.request.question else {
+            return Ok(());
+        };
+        match &mut flight.phase {
+            Phase::Ask => {
+                if self.batch.has_room(capacity, question.len(), 1) {
+                    self.model.fork(Seq::PREFIX, base)?;
+                    self.batch.push(base, prefix_len, question, question.len() - 1);
+                    self.origins.push(Origin { slot, step: None });
+                    flight.outcome.question_tokens = question.len() as u32;
+                    flight.outcome.decodes += 1;
+                }
+            }
+            Phase::Search { next_step } => {
+                let plan = self.searches[slot].current_plan();
+                let before = *next_step;
+                for (number, step) in plan.steps.iter().enumerate().skip(before) {
+                    let tokens = plan.tokens(step);
+                    let rows = tokens.len() - step.first_row;
+                    if !self.batch.has_room(capacity, tokens.len(), rows) {
+                        break;
+                    }
+                    let position = prefix_len + question.len() as u32 + step.parent_depth;
+                    let seq = Seq(base.0 + step.slot);
+                    self.batch.push(seq, position, tokens, step.first_row);
+                    let step = Some(number);
+                    self.origins.push(Origin { slot, step });
+                    flight.outcome.search_tokens += tokens.len() as u32;
+                    *next_step = number + 1;
+                }
+                flight.outcome.decodes += u32::from(*next_step > before);
+            }
+            Phase::Failed(_) => (),
+        }
+        Ok(())
+    }
+
+    /// Decodes the batch and gives every row to the search that it belongs to.
+    fn decode(&mut self) -> Result<()> {
+        let Self { model, index, division, flights, searches, batch, origins, .. } = self;
+        let trie = index.trie();
+        model.decode(batch, &mut |append, logits| {
+            let Origin { slot, step } = origins[append];
+            let Some(flight) = &mut flights[slot] else {
+                return Ok(());
+            };
+            let result = match (step, &flight.request.question) {
+                (Some(step), _) => searches[slot].absorb(trie, step, logits),
+                (None, Some((_, options))) => {
+                    searches[slot].start(trie, *options, division.room, logits)
+                }
+                (None, None) => Ok(()),
+            };
+            // One question's trouble is not the others'.
+            if let Err(error) = result {
+                flight.phase = Phase::Failed(error);
+            } else if step.is_none() {
+                // The plan of a search that just began is empty: it is time for the first.
+                flight.phase = Phase::Search { next_step: 0 };
+            }
+            Ok(())
+        })
+    }
+
+    /// Answers what is finished and plans on for the rest.
+    fn settle(&mut self) -> Result<()> {
+        let trie = self.index.trie();
+        for slot in 0..self.flights.len() {
+            let base = self.base(slot);
+            let Some(flight) = &mut self.flights[slot] else {
+                continue;
+            };
+            if flight.request.question.is_none() {
+                let outcome = flight.outcome.clone();
+                self.finish(slot, Ok(outcome))?;
+                continue;
+            }
+            match std::mem::replace(&mut flight.phase, Phase::Ask) {
+                Phase::Ask => (),
+                Phase::Failed(error) => self.finish(slot, Err(error))?,
+                Phase::Search { next_step } => {
+                    let search = &mut self.searches[slot];
+                    if next_step < search.current_plan().steps.len() {
+                        flight.phase = Phase::Search { next_step };
+                        continue;
+                    }
+                    let plan = match search.plan(trie) {
+                        Ok(plan) => plan,
+                        Err(error) => {
+                            self.finish(slot, Err(error))?;
+                            continue;
+                        }
+                    };
+                    for &cleared in &plan.cleared {
+                        self.model.clear(Seq(base.0 + cleared))?;
+                    }
+                    for step in plan.steps.iter().filter(|step| step.slot != step.parent) {
+                        self.model.fork(Seq(base.0 + step.parent), Seq(base.0 + step.slot))?;
+                    }
+                    if plan.steps.is_empty() {
+                        let mut outcome = std::mem::take(&mut flight.outcome);
+                        outcome.found = search.found().to_vec();
+                        outcome.search = flight.started.elapsed();
+                        self.finish(slot, Ok(outcome))?;
+                    } else {
+                        flight.phase = Phase::Search { next_step: 0 };
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Answers the question in `slot` and empties its sequences.
+    fn finish(&mut self, slot: usize, answer: Result<Outcome>) -> Result<()> {
+        if let Some(flight) = self.flights[slot].take() {
+            flight.reply.give(answer);
+        }
+        let base = self.base(slot).0;
+        (base..base + self.division.room.states as u16).try_for_each(|seq| self.model.clear(Seq(seq)))
+    }
+
+    /// Answers everybody in flight with `error`. The model may hold anything now, so it starts
+    /// anew.
+    fn fail_all(&mut self, error: &Error) {
+        for flight in self.flights.iter_mut().filter_map(Option::take) {
+            flight.reply.give(Err(match error {
+                Error::Closed => Error::Closed,
+                Error::Internal(what) => Error::Internal(what.clone()),
+                error => Error::Decode(error.to_string()),
+            }));
+        }
+        self.warm = false;
+        for seq in 0..self.model.capacity().sequences {
+            // A sequence that cannot be emptied shows as an error at its next use.
+            let _ = self.model.clear(Seq(seq));
+        }
+    }
+
+    /// The first of the sequences of the question in `slot`, which holds the question itself.
+    fn base(&self, slot: usize) -> Seq {
+        Seq(1 + (slot * self.division.room.states) as u16)
+    }
+}
+
+impl<M> Drop for Worker<'_, M> {
+    /// Also when the worker panicked: nobody waits for ever.
+    fn drop(&mut self) {
+        for flight in self.flights.iter_mut().filter_map(Option::take) {
+            flight.reply.give(Err(Error::Closed));
+        }
+        self.queue.abandon();
+    }
+}
