@@ -8,6 +8,7 @@ use std::{fs, io};
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
     let target_os = env::var("CARGO_CFG_TARGET_OS").unwrap_or_default();
+    describe();
     if target_os == "linux" {
         let major = env::var("CARGO_PKG_VERSION_MAJOR").unwrap_or_default();
         println!("cargo:rustc-cdylib-link-arg=-Wl,-soname,libstair.so.{major}");
@@ -19,6 +20,17 @@ fn main() {
     }
 }
 
+/// What `stair_build_info` says of this build.
+fn describe() {
+    let target = env::var("TARGET").unwrap_or_default();
+    let features = ["engine", "portable", "cuda", "building"];
+    let on =
+        |feature: &&str| env::var_os(format!("CARGO_FEATURE_{}", feature.to_uppercase())).is_some();
+    let features: Vec<&str> = features.into_iter().filter(on).collect();
+    println!("cargo:rustc-env=STAIR_TARGET={target}");
+    println!("cargo:rustc-env=STAIR_FEATURES={}", features.join(" "));
+}
+
 /// Links against llama.cpp's shared libraries in `stair-backends`, a folder beside the library, and
 /// fills that folder.
 fn portable(target_os: &str) {
@@ -26,12 +38,21 @@ fn portable(target_os: &str) {
         // The old kind of search path (DT_RPATH) also serves the libraries that these libraries
         // need, and comes before LD_LIBRARY_PATH, so that another program's ggml is not taken for
         // ours.
-        let folders = ["$ORIGIN/stair-backends", "$ORIGIN", "$ORIGIN/../stair-backends", "$ORIGIN/../lib/stair-backends"];
-        println!("cargo:rustc-link-arg=-Wl,--disable-new-dtags,-rpath,{}", folders.join(":"));
+        let folders = [
+            "$ORIGIN/stair-backends",
+            "$ORIGIN",
+            "$ORIGIN/../stair-backends",
+            "$ORIGIN/../lib/stair-backends",
+        ];
+        println!(
+            "cargo:rustc-link-arg=-Wl,--disable-new-dtags,-rpath,{}",
+            folders.join(":")
+        );
     }
-    let (Some(plugins), Some(root)) =
-        (env::var_os("DEP_LLAMA_BACKENDS_DIR"), env::var_os("DEP_LLAMA_ROOT"))
-    else {
+    let (Some(plugins), Some(root)) = (
+        env::var_os("DEP_LLAMA_BACKENDS_DIR"),
+        env::var_os("DEP_LLAMA_ROOT"),
+    ) else {
         println!("cargo:warning=llama-cpp-sys-2 does not say where it built its plugins");
         return;
     };
@@ -51,7 +72,11 @@ fn fill(target: &Path, plugins: &Path, libraries: &Path) -> io::Result<()> {
     fs::create_dir_all(target)?;
     for entry in fs::read_dir(plugins)? {
         let path = entry?.path();
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let name = path
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
         // Its AMX kernels die with SIGILL on machines whose system does not grant AMX; the next
         // best plugin is nearly as fast.
         if name.contains("sapphirerapids") {
@@ -62,7 +87,11 @@ fn fill(target: &Path, plugins: &Path, libraries: &Path) -> io::Result<()> {
     // The program loader asks for the names with one number.
     for entry in fs::read_dir(libraries)? {
         let path = entry?.path();
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let name = path
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
         let versions = name.split(".so.").nth(1).map(|v| v.split('.').count());
         if versions == Some(1) && !name.contains("common") {
             replace(&fs::canonicalize(&path)?, &target.join(name))?;

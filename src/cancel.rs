@@ -19,6 +19,18 @@ impl CancelToken {
         self.0.store(true, Ordering::Release);
     }
 
+    /// The flag behind the token, for the C side, which holds it as a pointer.
+    #[cfg(feature = "engine")]
+    pub(crate) fn into_flag(self) -> Arc<AtomicBool> {
+        self.0
+    }
+
+    /// The token over a flag.
+    #[cfg(feature = "engine")]
+    pub(crate) fn from_flag(flag: Arc<AtomicBool>) -> Self {
+        Self(flag)
+    }
+
     /// Whether it was triggered.
     pub fn is_triggered(&self) -> bool {
         self.0.load(Ordering::Acquire)

@@ -166,7 +166,8 @@ impl Retriever {
         let worker = std::thread::Builder::new().name("stair-worker".to_owned());
         let (ready, is_ready) = std::sync::mpsc::sync_channel(1);
         let handle = {
-            let (model, index, queue) = (Arc::clone(&model), Arc::clone(&index), Arc::clone(&queue));
+            let (model, index, queue) =
+                (Arc::clone(&model), Arc::clone(&index), Arc::clone(&queue));
             worker.spawn(move || {
                 // The context borrows the model, so it lives on this thread's stack.
                 let context = match Context::new(&model, &layout.context) {
@@ -181,7 +182,8 @@ impl Retriever {
                 worker.run();
             })
         };
-        let handle = handle.map_err(|e| Error::OutOfMemory(format!("cannot start a thread: {e}")))?;
+        let handle =
+            handle.map_err(|e| Error::OutOfMemory(format!("cannot start a thread: {e}")))?;
         // A dropped sender means that the thread panicked.
         is_ready.recv().unwrap_or(Err(Error::Closed))?;
         Ok(Self {
@@ -236,7 +238,10 @@ impl Retriever {
         if question.len() > self.max_question_tokens.saturating_mul(256) {
             return Err(too_long(question.len() / 256));
         }
-        let tokens = self.index.question().encode_question(&*self.model, question)?;
+        let tokens = self
+            .index
+            .question()
+            .encode_question(&*self.model, question)?;
         if tokens.len() > self.max_question_tokens {
             return Err(too_long(tokens.len()));
         }
@@ -252,16 +257,27 @@ impl Retriever {
         let request = Request {
             question: Some((tokens, search)),
             cancel: options.cancel.clone(),
-            deadline: options.timeout.and_then(|timeout| started.checked_add(timeout)),
-            timeout_ms: options.timeout.map_or(0, |t| u64::try_from(t.as_millis()).unwrap_or(u64::MAX)),
+            deadline: options
+                .timeout
+                .and_then(|timeout| started.checked_add(timeout)),
+            timeout_ms: options
+                .timeout
+                .map_or(0, |t| u64::try_from(t.as_millis()).unwrap_or(u64::MAX)),
         };
         let outcome = self.queue.ask(request)?;
         Ok(self.hits(outcome, started))
     }
 
     fn hits(&self, outcome: Outcome, started: Instant) -> Hits {
-        let hits: Vec<Hit> = outcome.found.iter().filter_map(|found| self.hit(found)).collect();
-        let legal_mass = outcome.found.first().map_or(0.0, |best| best.log_legal.exp());
+        let hits: Vec<Hit> = outcome
+            .found
+            .iter()
+            .filter_map(|found| self.hit(found))
+            .collect();
+        let legal_mass = outcome
+            .found
+            .first()
+            .map_or(0.0, |best| best.log_legal.exp());
         Hits {
             hits,
             legal_mass,
@@ -284,7 +300,12 @@ impl Retriever {
             section: section.id,
             number: section.number.to_owned(),
             title: section.title.to_owned(),
-            path: self.index.path(section.id).into_iter().filter_map(identifier).collect(),
+            path: self
+                .index
+                .path(section.id)
+                .into_iter()
+                .filter_map(identifier)
+                .collect(),
             page: section.page,
             span: section.span,
             text: section.text.map(str::to_owned),
@@ -332,7 +353,9 @@ impl Layout {
         }
         let question = options.max_question_tokens as usize;
         if question == 0 {
-            return Err(Error::InvalidArgument("max_question_tokens is 0: leave room".to_owned()));
+            return Err(Error::InvalidArgument(
+                "max_question_tokens is 0: leave room".to_owned(),
+            ));
         }
         let prefix = index.prefix().len();
         let title = index.longest_title() as usize;
@@ -353,7 +376,9 @@ impl Layout {
             });
         }
         let needed = prefix + parallel * (question + room.tokens);
-        let context = options.context_tokens.map_or(needed, |tokens| tokens as usize);
+        let context = options
+            .context_tokens
+            .map_or(needed, |tokens| tokens as usize);
         if context < needed {
             return Err(Error::ContextTooSmall {
                 needed,
@@ -362,9 +387,9 @@ impl Layout {
                 remedy: "raise context_tokens or leave it out, or lower max_parallel or max_question_tokens",
             });
         }
-        let threads = options.threads.unwrap_or_else(|| {
-            std::thread::available_parallelism().map_or(1, |n| n.get() as u32)
-        });
+        let threads = options
+            .threads
+            .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, |n| n.get() as u32));
         Ok(Self {
             context: ContextOptions {
                 capacity: Capacity {

@@ -37,7 +37,9 @@ pub(super) fn backend() -> Result<&'static LlamaBackend> {
         #[cfg(not(feature = "portable"))]
         let searched = "the kernels are linked in";
         let backend = LlamaBackend::init().map_err(|error| {
-            format!("{error}; a process can hold llama.cpp once, through this library or on its own")
+            format!(
+                "{error}; a process can hold llama.cpp once, through this library or on its own"
+            )
         })?;
         match list().iter().any(|device| !device.gpu) {
             true => Ok(backend),
@@ -103,7 +105,12 @@ mod plugins {
         let mut folders = Vec::new();
         folders.extend(std::env::var_os("STAIR_BACKENDS").map(PathBuf::from));
         if let Some(own) = own_folder() {
-            for folder in ["stair-backends", ".", "../stair-backends", "../lib/stair-backends"] {
+            for folder in [
+                "stair-backends",
+                ".",
+                "../stair-backends",
+                "../lib/stair-backends",
+            ] {
                 folders.push(own.join(folder));
             }
         }

@@ -64,10 +64,15 @@ impl<'m> Context<'m> {
         let capacity = options.capacity;
         let invalid = |what: String| Err(Error::InvalidArgument(what));
         if model.is_vocabulary_only() {
-            return invalid("the model was opened for its vocabulary only: open it whole".to_owned());
+            return invalid(
+                "the model was opened for its vocabulary only: open it whole".to_owned(),
+            );
         }
         if capacity.sequences < 2 || capacity.sequences > MAX_SEQUENCES {
-            return invalid(format!("{} sequences are not within 2 and {MAX_SEQUENCES}", capacity.sequences));
+            return invalid(format!(
+                "{} sequences are not within 2 and {MAX_SEQUENCES}",
+                capacity.sequences
+            ));
         }
         let (Ok(context), Ok(batch), Ok(threads)) = (
             u32::try_from(capacity.context),
@@ -76,7 +81,12 @@ impl<'m> Context<'m> {
         ) else {
             return invalid("a context's sizes are beyond 32 bits".to_owned());
         };
-        if context == 0 || batch == 0 || capacity.rows == 0 || threads == 0 || context > i32::MAX as u32 - 256 {
+        if context == 0
+            || batch == 0
+            || capacity.rows == 0
+            || threads == 0
+            || context > i32::MAX as u32 - 256
+        {
             return invalid("a context's sizes are 0 or beyond 31 bits".to_owned());
         }
         // Flash attention makes a long prefix faster and every small decode slower on a CPU; a
@@ -109,7 +119,12 @@ impl<'m> Context<'m> {
             // Making a context writes to the model, so two threads must not do it at once.
             static MAKING: Mutex<()> = Mutex::new(());
             let _making = MAKING.lock();
-            log::capture(|| model.llama.new_context(backend()?, params).map_err(Failure::from))
+            log::capture(|| {
+                model
+                    .llama
+                    .new_context(backend()?, params)
+                    .map_err(Failure::from)
+            })
         };
         let llama = llama.map_err(|failure| match failure {
             Failure::Ours(error) => error,
@@ -138,7 +153,10 @@ impl<'m> Context<'m> {
 
     /// Number of tokens in `seq`; 0 when there is no such sequence.
     pub fn length(&self, seq: Seq) -> u32 {
-        self.lengths.get(usize::from(seq.0)).copied().unwrap_or_default()
+        self.lengths
+            .get(usize::from(seq.0))
+            .copied()
+            .unwrap_or_default()
     }
 
     /// Empties every sequence.
@@ -174,11 +192,17 @@ impl<'m> Context<'m> {
                 return internal(format!("tokens at {at} of a sequence of {length}"));
             }
             if let Some(token) = tokens.iter().find(|&&token| token >= self.vocab_size) {
-                return internal(format!("token {token} of a vocabulary of {}", self.vocab_size));
+                return internal(format!(
+                    "token {token} of a vocabulary of {}",
+                    self.vocab_size
+                ));
             }
             let end = append.position as usize + tokens.len();
             if end > self.capacity.context {
-                return internal(format!("{end} tokens in a context of {}", self.capacity.context));
+                return internal(format!(
+                    "{end} tokens in a context of {}",
+                    self.capacity.context
+                ));
             }
         }
         Ok(())
@@ -193,7 +217,10 @@ impl LanguageModel for Context<'_> {
     fn fork(&mut self, from: Seq, to: Seq) -> Result<()> {
         let (source, target) = (self.check_seq(from)?, self.check_seq(to)?);
         if self.lengths[target] != 0 || source == target {
-            return Err(Error::Internal(format!("fork to sequence {}, which is in use", to.0)));
+            return Err(Error::Internal(format!(
+                "fork to sequence {}, which is in use",
+                to.0
+            )));
         }
         self.llama
             .kv_cache_seq_cp(i32::from(from.0), i32::from(to.0), None, None)
@@ -224,7 +251,8 @@ impl LanguageModel for Context<'_> {
             let seq = [i32::from(append.seq.0)];
             for (i, &token) in batch.tokens(append).iter().enumerate() {
                 // In range: `check_batch` compared them with the context and the vocabulary.
-                let (token, position) = (LlamaToken(token as i32), append.position as i32 + i as i32);
+                let (token, position) =
+                    (LlamaToken(token as i32), append.position as i32 + i as i32);
                 self.batch
                     .add(token, position, &seq, i >= append.first_row)
                     .map_err(|error| Error::Internal(error.to_string()))?;

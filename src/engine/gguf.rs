@@ -159,7 +159,9 @@ impl<R: Read + Seek> Reader<R> {
             let bytes = tensor_bytes(kind, shape);
             let stop = bytes.and_then(|bytes| offset.checked_add(bytes));
             let Some(stop) = stop else {
-                return Err(self.corrupt(&format!("tensor {name:?} has type {kind} and shape {shape:?}")));
+                return Err(self.corrupt(&format!(
+                    "tensor {name:?} has type {kind} and shape {shape:?}"
+                )));
             };
             end = end.max(stop);
         }
@@ -257,7 +259,9 @@ impl<R: Read + Seek> Reader<R> {
         }
         self.at += bytes;
         // Inside the file, so the position fits in 63 bits.
-        self.file.seek(SeekFrom::Current(bytes as i64)).map_err(Problem::Io)?;
+        self.file
+            .seek(SeekFrom::Current(bytes as i64))
+            .map_err(Problem::Io)?;
         Ok(())
     }
 
@@ -276,7 +280,9 @@ fn tensor_bytes(kind: u32, shape: [u64; MAX_DIMS as usize]) -> Option<u64> {
         let kind = kind as sys::ggml_type;
         (sys::ggml_blck_size(kind), sys::ggml_type_size(kind))
     };
-    let block = u64::try_from(block).ok().filter(|&block| block > 0 && size > 0)?;
+    let block = u64::try_from(block)
+        .ok()
+        .filter(|&block| block > 0 && size > 0)?;
     if shape[0] % block != 0 {
         return None;
     }
@@ -341,7 +347,10 @@ mod tests {
         };
         assert_eq!(header.architecture, "llama");
         assert_eq!(header.context_length, 8192);
-        assert_eq!((header.vocab_size, header.tensors, header.causal), (2, 1, true));
+        assert_eq!(
+            (header.vocab_size, header.tensors, header.causal),
+            (2, 1, true)
+        );
     }
 
     #[test]

@@ -167,11 +167,18 @@ impl std::fmt::Debug for Model {
 impl Tokenizer for Model {
     fn encode(&self, text: &str, special: Special) -> Result<Vec<u32>> {
         if i32::try_from(text.len()).is_err() {
-            let why = format!("a text of {} bytes is above llama.cpp's limit of {}", text.len(), i32::MAX);
+            let why = format!(
+                "a text of {} bytes is above llama.cpp's limit of {}",
+                text.len(),
+                i32::MAX
+            );
             return Err(Error::Tokenizer(why));
         }
         let parse_special = special == Special::AsToken;
-        let tokens = self.llama.vocab().tokenize(text.as_bytes(), false, parse_special);
+        let tokens = self
+            .llama
+            .vocab()
+            .tokenize(text.as_bytes(), false, parse_special);
         // Ids are never negative; were one, it would be outside every vocabulary.
         Ok(tokens.iter().map(|token| token.0 as u32).collect())
     }
@@ -207,7 +214,9 @@ fn check(path: &Path, header: &Header) -> Result<()> {
     // Encoders whose files do not say so.
     const ENCODERS: [&str; 4] = ["t5", "t5encoder", "clip", "wavtokenizer-dec"];
     if !header.causal || ENCODERS.contains(&header.architecture.as_str()) {
-        return Err(architecture("which is an encoder and does not generate text"));
+        return Err(architecture(
+            "which is an encoder and does not generate text",
+        ));
     }
     let vocabulary = |why: &str| Error::ModelVocabulary {
         path: path.to_path_buf(),

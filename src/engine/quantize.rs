@@ -74,7 +74,10 @@ pub fn quantize(input: &Path, output: &Path, to: &str, threads: u32) -> Result<(
 
 fn c_path(path: &Path) -> Result<CString> {
     let text = path.to_str().ok_or_else(|| {
-        Error::InvalidArgument(format!("the path {} is not UTF-8: rename it", path.display()))
+        Error::InvalidArgument(format!(
+            "the path {} is not UTF-8: rename it",
+            path.display()
+        ))
     })?;
     CString::new(text)
         .map_err(|_| Error::InvalidArgument(format!("the path {text:?} has a NUL: rename it")))

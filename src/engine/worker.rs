@@ -329,7 +329,8 @@ impl<'a, M: LanguageModel> Worker<'a, M> {
             Phase::Ask => {
                 if self.batch.has_room(capacity, question.len(), 1) {
                     self.model.fork(Seq::PREFIX, base)?;
-                    self.batch.push(base, prefix_len, question, question.len() - 1);
+                    self.batch
+                        .push(base, prefix_len, question, question.len() - 1);
                     self.origins.push(Origin { slot, step: None });
                     flight.outcome.question_tokens = question.len() as u32;
                     flight.outcome.decodes += 1;
@@ -361,7 +362,16 @@ impl<'a, M: LanguageModel> Worker<'a, M> {
 
     /// Decodes the batch and gives every row to the search that it belongs to.
     fn decode(&mut self) -> Result<()> {
-        let Self { model, index, division, flights, searches, batch, origins, .. } = self;
+        let Self {
+            model,
+            index,
+            division,
+            flights,
+            searches,
+            batch,
+            origins,
+            ..
+        } = self;
         let trie = index.trie();
         model.decode(batch, &mut |append, logits| {
             let Origin { slot, step } = origins[append];
@@ -419,7 +429,8 @@ impl<'a, M: LanguageModel> Worker<'a, M> {
                         self.model.clear(Seq(base.0 + cleared))?;
                     }
                     for step in plan.steps.iter().filter(|step| step.slot != step.parent) {
-                        self.model.fork(Seq(base.0 + step.parent), Seq(base.0 + step.slot))?;
+                        self.model
+                            .fork(Seq(base.0 + step.parent), Seq(base.0 + step.slot))?;
                     }
                     if plan.steps.is_empty() {
                         let mut outcome = std::mem::take(&mut flight.outcome);
@@ -441,7 +452,8 @@ impl<'a, M: LanguageModel> Worker<'a, M> {
             flight.reply.give(answer);
         }
         let base = self.base(slot).0;
-        (base..base + self.division.room.states as u16).try_for_each(|seq| self.model.clear(Seq(seq)))
+        (base..base + self.division.room.states as u16)
+            .try_for_each(|seq| self.model.clear(Seq(seq)))
     }
 
     /// Answers everybody in flight with `error`. The model may hold anything now, so it starts

@@ -56,7 +56,8 @@ pub struct BuildReport {
 ///
 /// # Errors
 ///
-/// [`Error::NoHeadings`] for an empty table of contents; [`Error::UnstableBoundary`],
+/// [`Error::NoHeadings`] for an empty table of contents; [`Error::InvalidArgument`] for one made
+/// by hand that does not hold what [`Toc::check`] asks; [`Error::UnstableBoundary`],
 /// [`Error::Template`] or [`Error::Tokenizer`] when prompt and titles do not go with the
 /// vocabulary; [`Error::TooLarge`] past a limit of the format.
 pub fn build(
@@ -74,10 +75,19 @@ pub fn build(
         return Err(Error::NoHeadings);
     }
     limit("sections", toc.sections.len() as u64, u64::from(NONE) - 1)?;
+    toc.check(u64::MAX).map_err(|error| match error {
+        Error::Internal(what) => Error::InvalidArgument(format!("the table of contents: {what}")),
+        other => other,
+    })?;
 
     let template = &options.template;
     let prefix = template.encode_prefix(tokenizer, toc)?;
+    if prefix.is_empty() {
+        return Err(Error::Template("its prompt has no tokens".to_owned()));
+    }
     let terminator = template.terminator(tokenizer)?;
+    in_vocabulary(&prefix, tokenizer)?;
+    in_vocabulary(&[terminator], tokenizer)?;
     let titles = Titles::encode(toc, &leaves, tokenizer, template, terminator, progress)?;
     let nodes = trie(&titles)?;
     let longest = titles.longest();
@@ -168,6 +178,9 @@ impl Titles {
         let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
         let share = leaves.len().div_ceil(threads).max(4096);
         let encoded: Vec<Vec<u32>> = std::thread::scope(|scope| {
+            if leaves.len() <= share {
+                return Ok(vec![encode(leaves)?]);
+            }
             let workers: Vec<_> = leaves
                 .chunks(share)
                 .map(|chunk| scope.spawn(|| encode(chunk)))
@@ -193,11 +206,7 @@ impl Titles {
             order: (0..leaves.len() as u32).collect(),
         };
         for title in &encoded {
-            if let Some(&bad) = title.iter().find(|&&token| token >= tokenizer.vocab_size()) {
-                let size = tokenizer.vocab_size();
-                let why = format!("it gave token {bad} and its vocabulary has {size}");
-                return Err(Error::Tokenizer(why));
-            }
+            in_vocabulary(title, tokenizer)?;
             titles.tokens.extend(title);
             titles.ends.push(titles.tokens.len());
         }
@@ -310,6 +319,7 @@ fn record(
         Some(text) => {
             let offset = text.len() as u64;
             text.push_str(&section.text);
+            text.push('\0');
             (offset, section.text.len() as u64)
         }
         None => (0, 0),
@@ -329,16 +339,17 @@ fn record(
     })
 }
 
-/// The texts of an index, end to end.
+/// The texts of an index, end to end. A NUL follows each, so that C can use them in place.
 #[derive(Default)]
 struct Strings(String);
 
 impl Strings {
     fn add(&mut self, text: &str) -> Result<TextRef> {
-        let end = self.0.len() as u64 + text.len() as u64;
+        let end = self.0.len() as u64 + text.len() as u64 + 1;
         limit("bytes of titles", end, u64::from(u32::MAX))?;
         let offset = self.0.len() as u32;
         self.0.push_str(text);
+        self.0.push('\0');
         Ok(TextRef {
             offset,
             len: text.len() as u32,
@@ -405,6 +416,18 @@ impl FileWriter {
     fn pad(&mut self) {
         self.bytes
             .resize(self.bytes.len().next_multiple_of(ALIGNMENT), 0);
+    }
+}
+
+/// A reader refuses an index with tokens outside its vocabulary, and llama.cpp would end the
+/// process on one.
+fn in_vocabulary(tokens: &[u32], tokenizer: &dyn Tokenizer) -> Result<()> {
+    let size = tokenizer.vocab_size();
+    match tokens.iter().find(|&&token| token >= size) {
+        Some(bad) => Err(Error::Tokenizer(format!(
+            "it gave token {bad} and its vocabulary has {size}"
+        ))),
+        None => Ok(()),
     }
 }
 

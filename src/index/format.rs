@@ -81,7 +81,7 @@ pub struct TableEntry {
 pub mod kind {
     /// One [`super::Meta`].
     pub const META: u32 = 1;
-    /// UTF-8 bytes: titles, numbers and the template's texts.
+    /// UTF-8 bytes: titles, numbers and the template's texts, a NUL after each.
     pub const STRINGS: u32 = 2;
     /// [`super::SectionRecord`]s in document order.
     pub const SECTIONS: u32 = 3;
@@ -89,7 +89,7 @@ pub mod kind {
     pub const PREFIX: u32 = 4;
     /// [`super::TrieNode`]s in breadth-first order, and one more that ends the last node.
     pub const TRIE: u32 = 5;
-    /// UTF-8 bytes: the sections' texts. Absent when the index was built without text.
+    /// UTF-8 bytes: the sections' texts, a NUL after each. Absent when the index was built without text.
     pub const TEXT: u32 = 6;
 }
 
@@ -99,7 +99,7 @@ pub mod kind {
 pub struct TextRef {
     /// Offset in bytes in [`kind::STRINGS`].
     pub offset: u32,
-    /// Length in bytes.
+    /// Length in bytes, without the NUL that follows.
     pub len: u32,
 }
 
@@ -158,7 +158,7 @@ pub struct SectionRecord {
     pub span_end: u64,
     /// Offset of its text in [`kind::TEXT`], in bytes.
     pub text_offset: u64,
-    /// Length of its text, in bytes.
+    /// Length of its text, in bytes, without the NUL that follows.
     pub text_len: u64,
 }
 

@@ -9,6 +9,8 @@ pub mod builder;
 mod checksum;
 pub mod format;
 pub mod question;
+#[cfg(all(test, feature = "building"))]
+mod tests;
 pub mod trie;
 mod validate;
 pub mod view;

@@ -15,8 +15,8 @@ impl NodeId {
 /// A walk over the nodes of an index. Copying it is free.
 ///
 /// The nodes may lie in a mapped file that another process changes, so every step reads a field
-/// once and stays inside the slice, whatever it reads; a changed file gives wrong sections, never
-/// a walk outside the map.
+/// once and stays inside the slice, whatever it reads, and children are only ever found after
+/// their parent; a changed file gives wrong sections, never a walk outside the map or without end.
 #[derive(Debug, Clone, Copy)]
 pub struct Trie<'a> {
     /// The nodes in breadth-first order, and the end marker.
@@ -93,9 +93,140 @@ impl<'a> Trie<'a> {
             (Some(this), Some(next)) => {
                 let start = this.first_child as usize;
                 let end = (next.first_child as usize).min(self.len());
-                start..end.max(start)
+                match at < start && start < end {
+                    true => start..end,
+                    false => 0..0,
+                }
             }
             _ => 0..0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::{BTreeMap, BTreeSet};
+
+    const END: u32 = 7;
+
+    /// The nodes of `titles`, made level by level from the set of all their prefixes.
+    fn nodes(titles: &BTreeMap<Vec<u32>, u32>) -> Vec<TrieNode> {
+        let prefixes: BTreeSet<(usize, &[u32])> = titles
+            .keys()
+            .flat_map(|title| (0..=title.len()).map(move |len| (len, &title[..len])))
+            .collect();
+        let parents: Vec<Option<usize>> = prefixes
+            .iter()
+            .map(|&(len, prefix)| {
+                let above = len.checked_sub(1)?;
+                prefixes.iter().position(|&(_, other)| other == &prefix[..above])
+            })
+            .collect();
+        let first_child = |node| parents.iter().position(|&p| p >= Some(node));
+        let mut nodes: Vec<TrieNode> = prefixes
+            .iter()
+            .enumerate()
+            .map(|(node, &(_, prefix))| TrieNode {
+                token: prefix.last().copied().unwrap_or(NONE),
+                first_child: first_child(node).unwrap_or(prefixes.len()) as u32,
+                section: titles.get(prefix).copied().unwrap_or(NONE),
+            })
+            .collect();
+        nodes.push(TrieNode {
+            token: NONE,
+            first_child: prefixes.len() as u32,
+            section: NONE,
+        });
+        nodes
+    }
+
+    fn any_titles() -> impl Strategy<Value = BTreeMap<Vec<u32>, u32>> {
+        let title = prop::collection::vec(0..END, 0..6).prop_map(|mut title| {
+            title.push(END);
+            title
+        });
+        prop::collection::btree_map(title, 0u32..1000, 1..30)
+    }
+
+    fn any_node() -> impl Strategy<Value = TrieNode> {
+        let field = || prop_oneof![0u32..20, Just(NONE), Just(NONE - 1), any::<u32>()];
+        (field(), field(), field()).prop_map(|(token, first_child, section)| TrieNode {
+            token,
+            first_child,
+            section,
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn a_walk_is_a_look_into_the_set_of_titles(titles in any_titles()) {
+            let nodes = nodes(&titles);
+            let trie = Trie::new(&nodes);
+            prop_assert_eq!(trie.len(), nodes.len() - 1);
+            prop_assert!(!trie.is_empty());
+            let prefixes: BTreeSet<&[u32]> =
+                titles.keys().flat_map(|title| (0..=title.len()).map(|len| &title[..len])).collect();
+            prop_assert_eq!(prefixes.len(), trie.len());
+            let mut found = BTreeSet::new();
+            for &prefix in &prefixes {
+                let node = trie.find(prefix).expect("is in it");
+                found.insert(node);
+                prop_assert_eq!(trie.section(node), titles.get(prefix).copied());
+                let expected: Vec<u32> = (0..=END)
+                    .filter(|&token| prefixes.contains(&[prefix, &[token]].concat()[..]))
+                    .collect();
+                let children: Vec<(u32, NodeId)> = trie.children(node).collect();
+                prop_assert_eq!(children.iter().map(|c| c.0).collect::<Vec<_>>(), expected.clone());
+                prop_assert_eq!(trie.degree(node), expected.len());
+                prop_assert_eq!(trie.children(node).len(), expected.len());
+                let only = (children.len() == 1).then(|| children[0]);
+                prop_assert_eq!(trie.only_child(node), only);
+                for token in (0..=END + 1).chain([NONE]) {
+                    let child = children.iter().find(|c| c.0 == token).map(|c| c.1);
+                    prop_assert_eq!(trie.child(node, token), child);
+                    if child.is_none() {
+                        prop_assert_eq!(trie.find(&[prefix, &[token]].concat()), None);
+                    }
+                }
+            }
+            // Every node was found over exactly one prefix.
+            prop_assert_eq!(found.len(), trie.len());
+        }
+
+        /// What a file may hold after it changed under the map.
+        #[test]
+        fn walks_over_garbage_end(nodes in prop::collection::vec(any_node(), 0..24)) {
+            let trie = Trie::new(&nodes);
+            for from in (0..30).chain([NONE - 1, NONE]).map(NodeId) {
+                prop_assert!(trie.degree(from) <= trie.len());
+                let _ = (trie.section(from), trie.only_child(from), trie.find(&[from.0, 0]));
+                for last in [false, true] {
+                    let (mut node, mut steps) = (from, 0);
+                    loop {
+                        let mut children = trie.children(node);
+                        let next = if last { children.last() } else { children.next() };
+                        let Some((token, child)) = next else { break };
+                        prop_assert!(child > node && (child.0 as usize) < trie.len());
+                        let _ = trie.child(node, token);
+                        node = child;
+                        steps += 1;
+                    }
+                    prop_assert!(steps <= trie.len());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn no_nodes_are_an_empty_trie() {
+        for nodes in [&[][..], &nodes(&BTreeMap::from([(vec![END], 0)]))[..1]] {
+            let trie = Trie::new(nodes);
+            assert!(trie.is_empty());
+            assert_eq!(trie.children(NodeId::ROOT).count(), 0);
+            assert_eq!(trie.find(&[END]), None);
+            assert_eq!(trie.find(&[]), Some(NodeId::ROOT));
         }
     }
 }

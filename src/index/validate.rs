@@ -10,6 +10,7 @@ use super::format::{
     SectionRecord, TEMPLATE_SPECIAL, TableEntry, TextRef, TrieNode, kind,
 };
 use crate::error::{Error, Result};
+use std::collections::HashSet;
 use std::ops::Range;
 
 /// Where everything lies in a checked file, in bytes from its start.
@@ -29,11 +30,36 @@ pub(super) struct Layout {
 pub(super) fn all(file: &[u8]) -> Result<(Layout, Meta)> {
     let header = header(file)?;
     body_checksums(file, &header)?;
-    let table = Table::read(file, &header)?;
-    let meta: Meta = match table.required::<Meta>(kind::META)? {
-        range if range.len() == size_of::<Meta>() => bytemuck::pod_read_unaligned(&file[range]),
-        range => return Err(corrupt(range.start, "there is not exactly one META record")),
+    let (layout, meta, meta_at) = lay_out(file, &header)?;
+    let view = View {
+        file,
+        layout: &layout,
+        meta: &meta,
+        meta_at,
     };
+    view.template()?;
+    view.prefix()?;
+    view.sections()?;
+    view.trie()?;
+    Ok((layout, meta))
+}
+
+/// Checks header and table, and believes the rest.
+pub(super) fn peek(file: &[u8]) -> Result<(Layout, Meta)> {
+    let header = header(file)?;
+    let (layout, meta, _) = lay_out(file, &header)?;
+    Ok((layout, meta))
+}
+
+/// Where everything lies, META, and where that lies.
+fn lay_out(file: &[u8], header: &Header) -> Result<(Layout, Meta, usize)> {
+    let table = Table::read(file, header)?;
+    let meta = table.required::<Meta>(kind::META)?;
+    let meta_at = meta.start;
+    if meta.len() != size_of::<Meta>() {
+        return Err(corrupt(meta_at, "there is not exactly one META record"));
+    }
+    let meta: Meta = bytemuck::pod_read_unaligned(&file[meta]);
     let layout = Layout {
         version: (header.major, header.minor),
         vocab_size: header.vocab_size,
@@ -44,17 +70,7 @@ pub(super) fn all(file: &[u8]) -> Result<(Layout, Meta)> {
         trie: table.required::<TrieNode>(kind::TRIE)?,
         text: table.optional::<u8>(kind::TEXT)?,
     };
-    let file = View {
-        file,
-        layout: &layout,
-        meta: &meta,
-        meta_at: table.required::<Meta>(kind::META)?.start,
-    };
-    file.template()?;
-    file.prefix()?;
-    file.sections()?;
-    file.trie()?;
-    Ok((layout, meta))
+    Ok((layout, meta, meta_at))
 }
 
 /// Reads and checks the header alone.
@@ -161,7 +177,11 @@ struct Table<'a> {
 impl<'a> Table<'a> {
     fn read(file: &'a [u8], header: &Header) -> Result<Self> {
         let start = size_of::<Header>();
-        let body_end = start + header.body_len as usize;
+        let body_end = usize::try_from(header.body_len)
+            .ok()
+            .and_then(|len| len.checked_add(start))
+            .filter(|&end| end <= file.len())
+            .ok_or_else(|| corrupt(24, "the length of the body does not fit the file"))?;
         let end = start + usize::from(header.table_len) * size_of::<TableEntry>();
         if end > body_end {
             return Err(corrupt(start, "the section table is longer than the body"));
@@ -169,15 +189,10 @@ impl<'a> Table<'a> {
         let entries = bytemuck::try_cast_slice(&file[start..end])
             .map_err(|_| corrupt(start, "the section table is misaligned"))?;
         let table = Self { entries, body_end };
+        let mut kinds = HashSet::with_capacity(entries.len());
         for (at, entry) in table.entries.iter().enumerate() {
             let at = start + at * size_of::<TableEntry>();
-            if table
-                .entries
-                .iter()
-                .filter(|other| other.kind == entry.kind)
-                .count()
-                > 1
-            {
+            if !kinds.insert(entry.kind) {
                 return Err(corrupt(
                     at,
                     format!("there are two sections of kind {}", entry.kind),
@@ -352,18 +367,20 @@ impl<'a> View<'a> {
                 return fail("its span ends before it starts");
             }
             match slice(strings, section.title) {
-                None | Some("") => return fail("its title is empty or outside the strings"),
+                None | Some("") => {
+                    return fail("its title is empty, outside the strings, or no NUL follows it");
+                }
                 Some(_) => (),
             }
             if slice(strings, section.number).is_none() {
-                return fail("its number is outside the strings");
+                return fail("its number is outside the strings, or no NUL follows it");
             }
-            let range = usize::try_from(section.text_offset).ok().and_then(|start| {
-                let len = usize::try_from(section.text_len).ok()?;
-                Some(start..start.checked_add(len)?)
-            });
-            if range.and_then(|range| text.get(range)).is_none() {
-                return fail("its text is outside the texts");
+            if self.layout.text.is_none() {
+                if (section.text_offset, section.text_len) != (0, 0) {
+                    return fail("it has a text in an index without texts");
+                }
+            } else if terminated(text, section.text_offset, section.text_len).is_none() {
+                return fail("its text is outside the texts, or no NUL follows it");
             }
             leaves += u32::from(section.flags & SECTION_LEAF != 0);
         }
@@ -473,8 +490,15 @@ impl Bits {
 }
 
 fn slice(strings: &str, text: TextRef) -> Option<&str> {
-    let start = text.offset as usize;
-    strings.get(start..start.checked_add(text.len as usize)?)
+    terminated(strings, text.offset.into(), text.len.into())
+}
+
+/// The text at `offset`, if it lies in `texts` and a NUL follows it.
+fn terminated(texts: &str, offset: u64, len: u64) -> Option<&str> {
+    let start = usize::try_from(offset).ok()?;
+    let end = start.checked_add(usize::try_from(len).ok()?)?;
+    let text = texts.get(start..end)?;
+    (texts.as_bytes().get(end) == Some(&0)).then_some(text)
 }
 
 fn corrupt(at: usize, what: impl Into<String>) -> Error {

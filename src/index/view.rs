@@ -83,29 +83,15 @@ impl Index {
     /// Maps the index at `path` and checks all of it.
     ///
     /// The file must not be truncated while it is open: touching a page that is gone ends the
-    /// process (SIGBUS). Replacing it by a rename, as [`super::write`] does, is safe. On a network
-    /// drive use [`Index::open_copy`].
+    /// process (SIGBUS). Replacing it by a rename, as [`crate::files::write_atomically`] does, is
+    /// safe. On a network drive use [`Index::open_copy`].
     ///
     /// # Errors
     ///
     /// [`Error::Io`], [`Error::NotAFile`], [`Error::NotAnIndex`], [`Error::IndexVersion`] or
     /// [`Error::IndexCorrupt`] with the first byte that is wrong.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
-        let path = path.as_ref();
-        let file = open_file(path)?;
-        if file
-            .metadata()
-            .map_err(|e| Error::io("read", path, e))?
-            .len()
-            == 0
-        {
-            // Mapping nothing is an error on some systems, and it is no index anyway.
-            return Err(Error::NotAnIndex("the file is empty".to_owned()));
-        }
-        // SAFETY: the map is read-only and private to this value. Another process may still write
-        // to the file: every read of it is bounds-checked, and texts are checked again each time.
-        let map = unsafe { Mmap::map(&file) }.map_err(|e| Error::io("map", path, e))?;
-        Self::new(Bytes::Mapped(map))
+        Self::new(Bytes::Mapped(map(path.as_ref())?))
     }
 
     /// Reads the index at `path` into memory and checks all of it: for files that may change or
@@ -141,21 +127,31 @@ impl Index {
         })
     }
 
+    /// What the file at `path` says of itself, from its header alone: cheap, and not checked as
+    /// [`Index::open`] checks. The title is left empty.
+    ///
+    /// # Errors
+    ///
+    /// As [`Index::open`], as far as the header shows it.
+    pub fn peek(path: impl AsRef<Path>) -> Result<Info> {
+        let map = map(path.as_ref())?;
+        let (layout, meta) = validate::peek(&map)?;
+        Ok(info(&map, &layout, &meta, String::new()))
+    }
+
     /// What the index says of itself.
     pub fn info(&self) -> Info {
-        Info {
-            title: self.title().to_owned(),
-            version: self.layout.version,
-            bytes: self.bytes.as_slice().len() as u64,
-            sections: self.meta.sections,
-            leaves: self.meta.leaves,
-            nodes: self.meta.nodes,
-            longest_title: self.meta.longest_title,
-            prefix_tokens: self.prefix().len() as u32,
-            has_text: self.layout.text.is_some(),
-            vocab_size: self.layout.vocab_size,
-            fingerprint: self.layout.fingerprint,
-        }
+        info(
+            self.bytes(),
+            &self.layout,
+            &self.meta,
+            self.title().to_owned(),
+        )
+    }
+
+    /// The bytes of the file.
+    pub fn bytes(&self) -> &[u8] {
+        self.bytes.as_slice()
     }
 
     /// The document's title.
@@ -239,18 +235,18 @@ impl Index {
         let mut path = Vec::new();
         let mut next = Some(id);
         while let Some(id) = next {
-            let Some(record) = self.section_records().get(id as usize) else {
+            let Some(record) = self.section_records().get(id as usize).copied() else {
                 break;
             };
             path.push(id);
-            next = self.parent(id, record);
+            next = self.parent(id, &record);
         }
         path.reverse();
         path
     }
 
     /// Only a parent that stands before its child counts, so that a walk upwards ends even in a
-    /// file that changed after it was checked.
+    /// file that changed after it was checked. `record` is a copy, so that it is read once.
     fn parent(&self, id: u32, record: &SectionRecord) -> Option<u32> {
         (record.parent < id).then_some(record.parent)
     }
@@ -285,10 +281,48 @@ fn utf8(bytes: Option<&[u8]>) -> &str {
         .unwrap_or_default()
 }
 
+fn info(file: &[u8], layout: &Layout, meta: &Meta, title: String) -> Info {
+    Info {
+        title,
+        version: layout.version,
+        bytes: file.len() as u64,
+        sections: meta.sections,
+        leaves: meta.leaves,
+        nodes: meta.nodes,
+        longest_title: meta.longest_title,
+        // Counts in the file are 32-bit, and so is this one in practice: a prefix is a prompt.
+        prefix_tokens: (layout.prefix.len() / size_of::<u32>()) as u32,
+        has_text: layout.text.is_some(),
+        vocab_size: layout.vocab_size,
+        fingerprint: layout.fingerprint,
+    }
+}
+
+fn map(path: &Path) -> Result<Mmap> {
+    let file = open_file(path)?;
+    if file
+        .metadata()
+        .map_err(|e| Error::io("read", path, e))?
+        .len()
+        == 0
+    {
+        // Mapping nothing is an error on some systems, and it is no index anyway.
+        return Err(Error::NotAnIndex("the file is empty".to_owned()));
+    }
+    // SAFETY: the map is read-only. Another process may still write to the file: every read of it
+    // is bounds-checked, and texts are checked again each time.
+    unsafe { Mmap::map(&file) }.map_err(|e| Error::io("map", path, e))
+}
+
 fn open_file(path: &Path) -> Result<File> {
-    let file = File::open(path).map_err(|e| Error::io("read", path, e))?;
-    let metadata = file.metadata().map_err(|e| Error::io("read", path, e))?;
-    match metadata.is_file() {
+    let fail = |error| Error::io("read", path, error);
+    // Before it is opened, because opening a named pipe waits for a writer; and after, because
+    // another file may have taken its place.
+    if !std::fs::metadata(path).map_err(fail)?.is_file() {
+        return Err(Error::NotAFile(path.to_path_buf()));
+    }
+    let file = File::open(path).map_err(fail)?;
+    match file.metadata().map_err(fail)?.is_file() {
         true => Ok(file),
         false => Err(Error::NotAFile(path.to_path_buf())),
     }

@@ -456,7 +456,9 @@ pub fn top_k(
     let capacity = model.capacity();
     let room = Room {
         states: usize::from(capacity.sequences) - 1,
-        tokens: capacity.context.saturating_sub(prefix_len as usize + question.len()),
+        tokens: capacity
+            .context
+            .saturating_sub(prefix_len as usize + question.len()),
     };
     // Slot 0 of the search is sequence 1 of the model; sequence 0 is the prefix.
     let seq = |slot: u16| Seq(slot + 1);
@@ -465,7 +467,9 @@ pub fn top_k(
     let mut batch = Batch::default();
     model.fork(Seq::PREFIX, seq(0))?;
     batch.push(seq(0), prefix_len, question, question.len() - 1);
-    model.decode(&batch, &mut |_, logits| search.start(trie, options, room, logits))?;
+    model.decode(&batch, &mut |_, logits| {
+        search.start(trie, options, room, logits)
+    })?;
     loop {
         let plan = search.plan(trie)?;
         for &slot in &plan.cleared {
@@ -482,7 +486,9 @@ pub fn top_k(
             let position = base + step.parent_depth;
             batch.push(seq(step.slot), position, plan.tokens(step), step.first_row);
         }
-        model.decode(&batch, &mut |step, logits| search.absorb(trie, step, logits))?;
+        model.decode(&batch, &mut |step, logits| {
+            search.absorb(trie, step, logits)
+        })?;
     }
     for slot in 0..capacity.sequences - 1 {
         model.clear(seq(slot))?;

@@ -102,10 +102,16 @@ impl LanguageModel for Table {
             let tokens = batch.tokens(append);
             assert!(append.first_row < tokens.len());
             let held = self.sequences.get(&append.seq).map_or(0, Vec::len);
-            assert_eq!(held, append.position as usize, "positions continue the sequence");
+            assert_eq!(
+                held, append.position as usize,
+                "positions continue the sequence"
+            );
             self.append(append.seq, tokens);
             self.tokens += tokens.len();
-            let all: Vec<u32> = self.sequences[&append.seq].iter().map(|&c| self.cells[c]).collect();
+            let all: Vec<u32> = self.sequences[&append.seq]
+                .iter()
+                .map(|&c| self.cells[c])
+                .collect();
             for token in append.first_row..tokens.len() {
                 row(index, &self.logits(&all[..held + token + 1]))?;
             }

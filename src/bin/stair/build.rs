@@ -1,0 +1,197 @@
+//! `stair build`: a document to an index.
+
+use crate::model::read_file;
+use crate::output::{self, Failure, thousands};
+use serde_json::{Value, json};
+use stair::index::{BuildOptions, BuildReport, build};
+use stair::prompt::Template;
+use stair::toc::{ReadOptions, Toc};
+use stair::tokens::{Tokenizer, TokenizerJson};
+use stair::{Error, Model, ModelOptions, files, toc};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Make an index from a document
+#[derive(clap::Args)]
+pub struct Args {
+    /// The document: Markdown, or a toc.json
+    document: PathBuf,
+    #[command(flatten)]
+    vocabulary: Vocabulary,
+    /// Where to write the index [default: the document's name with .stair]
+    #[arg(short, long, value_name = "OUT.stair")]
+    output: Option<PathBuf>,
+    /// The document's title [default: its own]
+    #[arg(long)]
+    title: Option<String>,
+    /// Leave the sections' texts out of the index
+    #[arg(long)]
+    no_text: bool,
+    /// Keep cover, copyright and contents as sections
+    #[arg(long)]
+    keep_front_matter: bool,
+    /// A prompt other than STAIR's own
+    #[arg(long, value_name = "T.toml")]
+    template: Option<PathBuf>,
+    /// The token that ends a title [default: the vocabulary's end of text]
+    #[arg(long, value_name = "TOKEN")]
+    terminator: Option<String>,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(clap::Args)]
+#[group(required = true, multiple = false)]
+struct Vocabulary {
+    /// The model whose vocabulary to use; its weights are not loaded
+    #[arg(short, long, value_name = "MODEL.gguf")]
+    model: Option<PathBuf>,
+    /// The model's tokenizer.json, where the model itself is not at hand
+    #[arg(long, value_name = "tokenizer.json")]
+    tokenizer: Option<PathBuf>,
+}
+
+pub fn run(args: &Args) -> Result<ExitCode, Failure> {
+    let source = read_file(&args.document)?;
+    let read = ReadOptions {
+        title: args.title.clone(),
+        keep_front_matter: args.keep_front_matter,
+    };
+    let toc = toc::read(&source, &args.document, &read)?;
+    let mut template = match &args.template {
+        Some(path) => {
+            let bytes = read_file(path)?;
+            let text = std::str::from_utf8(&bytes).map_err(|e| Error::InvalidUtf8 {
+                what: path.display().to_string(),
+                at: e.valid_up_to(),
+            })?;
+            Template::from_toml(text)?
+        }
+        None => Template::default(),
+    };
+    if args.terminator.is_some() {
+        template.terminator.clone_from(&args.terminator);
+    }
+    let options = BuildOptions {
+        template,
+        text: !args.no_text,
+    };
+    let output = match &args.output {
+        Some(path) => path.clone(),
+        None => args.document.with_extension("stair"),
+    };
+    if output == args.document {
+        let what = "the index would replace the document: name another file with -o";
+        return Err(Error::InvalidArgument(what.to_owned()).into());
+    }
+
+    let (tokenizer, context) = args.vocabulary.open()?;
+    let titles = toc.leaves().count() as u64;
+    let bar = indicatif::ProgressBar::new(titles).with_message("titles");
+    // A bar that is gone before it can be read only flickers.
+    if titles < 20_000 {
+        bar.set_draw_target(indicatif::ProgressDrawTarget::hidden());
+    }
+    let (bytes, report) = build(&toc, &*tokenizer, &options, &|done| {
+        bar.set_position(done as u64)
+    })?;
+    bar.finish_and_clear();
+    files::write_atomically(&output, &bytes)?;
+
+    if args.json {
+        output::json_line(&report_json(&output, &toc, &report, context))?;
+    } else {
+        print_report(&output, &toc, &report, context);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+impl Vocabulary {
+    /// The tokenizer, and the model's context length where it is known.
+    fn open(&self) -> stair::Result<(Box<dyn Tokenizer>, Option<u32>)> {
+        if let Some(path) = &self.tokenizer {
+            return Ok((Box::new(TokenizerJson::open(path)?), None));
+        }
+        let mut options = ModelOptions::default();
+        options.vocabulary_only = true;
+        // clap has seen to it that one of the two is there.
+        let model = Model::open(self.model.as_deref().unwrap_or("".as_ref()), &options)?;
+        let context = Some(model.info().context_length).filter(|&length| length > 0);
+        Ok((Box::new(model), context))
+    }
+}
+
+fn print_report(output: &std::path::Path, toc: &Toc, report: &BuildReport, context: Option<u32>) {
+    let BuildReport {
+        longest_title,
+        longest_title_tokens,
+        ..
+    } = report;
+    println!("{}", output.display());
+    println!("  title              {}", toc.title);
+    println!("  leaves             {}", thousands(report.leaves.into()));
+    println!(
+        "  interior titles    {}",
+        thousands(report.interiors.into())
+    );
+    let prefix = thousands(report.prefix_tokens.into());
+    match context {
+        Some(context) => {
+            let context_text = thousands(context.into());
+            println!("  contents prompt    {prefix} of the model's {context_text} tokens");
+            if report.prefix_tokens + longest_title_tokens + 64 > context {
+                println!(
+                    "  warning: that leaves no room for a question; split the document or use a model with a longer context"
+                );
+            }
+        }
+        None => println!("  contents prompt    {prefix} tokens"),
+    }
+    println!("  trie nodes         {}", thousands(report.nodes.into()));
+    println!("  longest title      {longest_title_tokens} tokens: {longest_title}");
+    println!("  dropped            {}", listed(&toc.notes.dropped));
+    let renamed: Vec<String> = toc
+        .notes
+        .renamed
+        .iter()
+        .map(|(from, to)| format!("{from} -> {to}"))
+        .collect();
+    println!("  renamed            {}", listed(&renamed));
+    println!("  bytes              {}", thousands(report.bytes));
+}
+
+fn listed(names: &[String]) -> String {
+    match names.is_empty() {
+        true => "0".to_owned(),
+        false => format!("{}: {}", names.len(), names.join("; ")),
+    }
+}
+
+fn report_json(
+    output: &std::path::Path,
+    toc: &Toc,
+    report: &BuildReport,
+    context: Option<u32>,
+) -> Value {
+    let renamed: Vec<Value> = toc
+        .notes
+        .renamed
+        .iter()
+        .map(|(from, to)| json!({"from": from, "to": to}))
+        .collect();
+    json!({
+        "index": output.display().to_string(),
+        "title": toc.title,
+        "leaves": report.leaves,
+        "interior_titles": report.interiors,
+        "prefix_tokens": report.prefix_tokens,
+        "model_context": context,
+        "trie_nodes": report.nodes,
+        "longest_title": report.longest_title,
+        "longest_title_tokens": report.longest_title_tokens,
+        "dropped": toc.notes.dropped,
+        "renamed": renamed,
+        "bytes": report.bytes,
+    })
+}

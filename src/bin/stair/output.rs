@@ -1,0 +1,61 @@
+//! What the subcommands share in printing.
+
+use serde_json::{Value, json};
+use stair::Error;
+use std::io::{self, Write};
+
+/// Why a subcommand ended early.
+pub enum Failure {
+    /// The library refused.
+    Stair(Error),
+    /// Standard output was closed.
+    Pipe,
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::Stair(error)
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::BrokenPipe => Self::Pipe,
+            _ => Self::Stair(Error::io("write", "standard output", error)),
+        }
+    }
+}
+
+/// One line of JSON on standard output, at once.
+pub fn json_line(value: &Value) -> Result<(), Failure> {
+    let mut out = io::stdout().lock();
+    writeln!(out, "{value}")?;
+    out.flush()?;
+    Ok(())
+}
+
+/// An error as a result's `error`.
+pub fn error_json(error: &Error) -> Value {
+    json!({"code": error.code() as i32, "name": error.code().name(), "message": error.to_string()})
+}
+
+/// A number with its thousands apart: `12,345`.
+pub fn thousands(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i) % 3 == 0 {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A line on a terminal that says what takes so long; nothing anywhere else.
+pub fn spinner(message: String) -> indicatif::ProgressBar {
+    let bar = indicatif::ProgressBar::new_spinner().with_message(message);
+    bar.enable_steady_tick(std::time::Duration::from_millis(120));
+    bar
+}

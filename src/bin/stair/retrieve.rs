@@ -1,0 +1,296 @@
+//! `stair retrieve`: questions in, sections out.
+
+use crate::model::ModelArgs;
+use crate::output::{self, Failure};
+use clap::ValueEnum;
+use serde_json::{Value, json};
+use stair::search::Scoring;
+use stair::{
+    CancelToken, Error, Hit, Hits, Index, KvType, RetrieveOptions, Retriever, RetrieverOptions,
+    Stats,
+};
+use std::collections::BTreeMap;
+use std::io::{self, BufRead, IsTerminal, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::{Arc, Mutex, mpsc};
+use std::time::Duration;
+
+/// Ask an index questions
+///
+/// Without a question on the command line they are read from standard input, one a line, and one
+/// JSON object a line is printed for each, in order and at once.
+#[derive(clap::Args)]
+pub struct Args {
+    /// The index
+    #[arg(short, long, value_name = "X.stair")]
+    index: PathBuf,
+    #[command(flatten)]
+    model: ModelArgs,
+    /// Number of sections to find
+    #[arg(short, default_value_t = 3)]
+    k: usize,
+    /// Print one JSON object for each question
+    #[arg(long)]
+    json: bool,
+    /// Print the sections' texts too
+    #[arg(long)]
+    text: bool,
+    /// How titles are scored: exact, or local, which is cheaper and ranks worse
+    #[arg(long, value_enum, default_value = "exact")]
+    scoring: ScoringArg,
+    /// Print what each answer cost
+    #[arg(long)]
+    stats: bool,
+    /// Give up on a question after this time
+    #[arg(long, value_name = "MS")]
+    timeout_ms: Option<u64>,
+    /// Threads that compute [default: all that the process may use]
+    #[arg(long, value_name = "N")]
+    threads: Option<u32>,
+    /// Questions from standard input to ask at the same time
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    callers: usize,
+    /// Questions that share the model's work
+    #[arg(long, value_name = "N", default_value_t = 8)]
+    max_parallel: u32,
+    /// Room for one question, in tokens
+    #[arg(long, value_name = "N", default_value_t = 512)]
+    max_question_tokens: u32,
+    /// Length of the context, in tokens [default: what is needed]
+    #[arg(long, value_name = "N")]
+    context: Option<u32>,
+    /// Number type of the keys and values that the model remembers
+    #[arg(long, value_enum, default_value = "f16")]
+    kv_type: KvArg,
+    /// Bit-equal scores whatever else is asked: one question at a time
+    #[arg(long)]
+    deterministic: bool,
+    /// Read the index into memory rather than map it, for network drives
+    #[arg(long)]
+    copy: bool,
+    /// The questions
+    questions: Vec<String>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum ScoringArg {
+    Exact,
+    Local,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum KvArg {
+    F16,
+    #[value(name = "q8_0")]
+    Q8_0,
+    F32,
+}
+
+pub fn run(args: &Args) -> Result<ExitCode, Failure> {
+    let index = match args.copy {
+        true => Index::open_copy(&args.index)?,
+        false => Index::open(&args.index)?,
+    };
+    let model = args.model.open()?;
+    let retriever = Retriever::new(Arc::new(model), Arc::new(index), &args.retriever())?;
+    if args.questions.is_empty() {
+        return from_stdin(args, &retriever);
+    }
+    let bar = output::spinner("reading the table of contents".to_owned());
+    retriever.warm(&CancelToken::new())?;
+    bar.finish_and_clear();
+    let mut code = ExitCode::SUCCESS;
+    for question in &args.questions {
+        let result = retriever.retrieve(question, &args.options());
+        if args.json {
+            output::json_line(&result_json(args, question, &result))?;
+        } else {
+            match &result {
+                Ok(hits) => print_hits(args, question, hits)?,
+                Err(error) => eprintln!("stair: {error} [{}]", error.code().name()),
+            }
+        }
+        if result.is_err() {
+            code = ExitCode::FAILURE;
+        }
+    }
+    Ok(code)
+}
+
+impl Args {
+    fn retriever(&self) -> RetrieverOptions {
+        let mut options = RetrieverOptions::default();
+        options.threads = self.threads;
+        options.max_question_tokens = self.max_question_tokens;
+        options.max_parallel = self.max_parallel;
+        options.context_tokens = self.context;
+        options.kv_type = match self.kv_type {
+            KvArg::F16 => KvType::F16,
+            KvArg::Q8_0 => KvType::Q8_0,
+            KvArg::F32 => KvType::F32,
+        };
+        options.deterministic = self.deterministic;
+        options
+    }
+
+    fn options(&self) -> RetrieveOptions {
+        let mut options = RetrieveOptions::default();
+        options.k = Some(self.k);
+        options.scoring = match self.scoring {
+            ScoringArg::Exact => Scoring::Exact,
+            ScoringArg::Local => Scoring::Local,
+        };
+        options.timeout = self.timeout_ms.map(Duration::from_millis);
+        options
+    }
+}
+
+/// Answers the lines of standard input in order, `callers` of them at the same time.
+fn from_stdin(args: &Args, retriever: &Retriever) -> Result<ExitCode, Failure> {
+    if io::stdin().is_terminal() {
+        eprintln!("one question a line; end with Ctrl-D");
+    }
+    let lines = Mutex::new((0usize, io::BufReader::new(io::stdin())));
+    let next = || -> Option<(usize, io::Result<Vec<u8>>)> {
+        // A thread that panicked held no half-read line.
+        let mut lines = lines
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut line = Vec::new();
+        let read = lines.1.read_until(b'\n', &mut line);
+        lines.0 += 1;
+        match read {
+            Ok(0) => None,
+            Ok(_) => Some((lines.0, Ok(line))),
+            Err(error) => Some((lines.0, Err(error))),
+        }
+    };
+    let (answers, printed) = mpsc::channel();
+    std::thread::scope(|scope| {
+        for _ in 0..args.callers.clamp(1, 1024) {
+            let answers = answers.clone();
+            scope.spawn(move || {
+                while let Some((number, line)) = next() {
+                    let stop = line.is_err();
+                    let answer = line.map(|line| answer_line(args, retriever, &line));
+                    // Nobody prints any more: nobody needs an answer.
+                    if answers.send((number, answer)).is_err() || stop {
+                        break;
+                    }
+                }
+            });
+        }
+        drop(answers);
+        let mut early = BTreeMap::new();
+        let mut due = 1;
+        for (number, answer) in printed {
+            early.insert(number, answer);
+            while let Some(answer) = early.remove(&due) {
+                let answer = answer.map_err(|e| Error::io("read", "standard input", e))?;
+                output::json_line(&answer)?;
+                due += 1;
+            }
+        }
+        Ok(ExitCode::SUCCESS)
+    })
+}
+
+fn answer_line(args: &Args, retriever: &Retriever, line: &[u8]) -> Value {
+    let line = line.strip_suffix(b"\n").unwrap_or(line);
+    let line = line.strip_suffix(b"\r").unwrap_or(line);
+    match std::str::from_utf8(line) {
+        Ok(question) => {
+            let result = retriever.retrieve(question, &args.options());
+            result_json(args, question, &result)
+        }
+        Err(error) => {
+            let error = Error::InvalidUtf8 {
+                what: "the question".to_owned(),
+                at: error.valid_up_to(),
+            };
+            result_json(args, &String::from_utf8_lossy(line), &Err(error))
+        }
+    }
+}
+
+fn result_json(args: &Args, question: &str, result: &stair::Result<Hits>) -> Value {
+    let hits = match result {
+        Ok(hits) => hits,
+        Err(error) => return json!({"query": question, "error": output::error_json(error)}),
+    };
+    let list: Vec<Value> = hits.hits.iter().map(|hit| hit_json(args, hit)).collect();
+    let mut value = json!({"query": question, "hits": list, "legal_mass": hits.legal_mass});
+    if args.stats {
+        value["stats"] = stats_json(&hits.stats);
+    }
+    value
+}
+
+fn hit_json(args: &Args, hit: &Hit) -> Value {
+    let mut value = json!({
+        "section": hit.section,
+        "number": hit.number,
+        "title": hit.title,
+        "path": hit.path,
+        "log_prob": hit.log_prob,
+        "span": [hit.span.start, hit.span.end],
+    });
+    if let Some(page) = hit.page {
+        value["page"] = page.into();
+    }
+    if args.text {
+        value["text"] = hit.text.clone().into();
+    }
+    value
+}
+
+fn stats_json(stats: &Stats) -> Value {
+    let ms = |time: Duration| (time.as_secs_f64() * 1e6).round() / 1e3;
+    json!({
+        "decodes": stats.decodes,
+        "question_tokens": stats.question_tokens,
+        "search_tokens": stats.search_tokens,
+        "prefix_tokens": stats.prefix_tokens,
+        "prefill_ms": ms(stats.prefill),
+        "search_ms": ms(stats.search),
+        "total_ms": ms(stats.total),
+    })
+}
+
+fn print_hits(args: &Args, question: &str, hits: &Hits) -> Result<(), Failure> {
+    let mut out = io::stdout().lock();
+    writeln!(out, "{question}")?;
+    for (rank, hit) in hits.hits.iter().enumerate() {
+        let identifier = match hit.number.as_str() {
+            "" => hit.title.clone(),
+            number => format!("{number} {}", hit.title),
+        };
+        let path = hit.path.join(" > ");
+        writeln!(
+            out,
+            "  {}. {identifier}  ({path})  {:.3}",
+            rank + 1,
+            hit.log_prob
+        )?;
+        if args.text {
+            let text = hit
+                .text
+                .as_deref()
+                .unwrap_or("(the index was built without texts)");
+            for line in text.lines() {
+                writeln!(out, "     {line}")?;
+            }
+        }
+    }
+    if args.stats {
+        writeln!(
+            out,
+            "  legal mass {:.3}; {}",
+            hits.legal_mass,
+            stats_json(&hits.stats)
+        )?;
+    }
+    writeln!(out)?;
+    Ok(())
+}

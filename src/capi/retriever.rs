@@ -1,0 +1,252 @@
+//! `stair_retriever`: questions in, sections out.
+
+use super::boundary::{fallible, infallible, not_null};
+use super::cancel::{self, stair_cancel};
+use super::error::stair_error;
+use super::handle::Table;
+use super::index::{self, stair_index};
+use super::model::{self, flag, stair_model};
+use super::options::{self, Sized32};
+use super::results::{self, stair_results};
+use super::status::stair_status;
+use super::text;
+use crate::error::Error;
+use crate::search::Scoring;
+use crate::{KvType, RetrieveOptions, Retriever, RetrieverOptions};
+use std::ffi::c_char;
+use std::ptr;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A model and an index together. Any number of threads may ask at the same time: their questions
+/// share the model's work.
+pub struct stair_retriever;
+
+static RETRIEVERS: Table<Retriever> = Table::new("retriever", 4);
+
+/// `stair_retriever_options.kv_type`: 16-bit floats, the default.
+pub const STAIR_KV_F16: u32 = 1;
+/// `stair_retriever_options.kv_type`: 8-bit blocks, half the memory, slightly different scores.
+pub const STAIR_KV_Q8_0: u32 = 2;
+/// `stair_retriever_options.kv_type`: 32-bit floats.
+pub const STAIR_KV_F32: u32 = 3;
+
+/// `stair_retrieve_options.scoring`: exact log-probabilities, the default.
+pub const STAIR_SCORING_EXACT: u32 = 0;
+/// `stair_retrieve_options.scoring`: renormalised over what the document allows at each step;
+/// cheaper, and ranks worse.
+pub const STAIR_SCORING_LOCAL: u32 = 1;
+
+/// How a retriever is made. 0 everywhere is the default.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct stair_retriever_options {
+    /// sizeof(stair_retriever_options).
+    pub struct_size: u32,
+    /// Threads that compute; 0 for as many as the process may use.
+    pub threads: u32,
+    /// Length of the context in tokens; 0 for what is needed.
+    pub context_tokens: u32,
+    /// Room for one question, in tokens; 0 for 512.
+    pub max_question_tokens: u32,
+    /// Questions that share the model's work; 0 for 8. More wait their turn.
+    pub max_parallel: u32,
+    /// STAIR_KV_F16 (the default), STAIR_KV_Q8_0 or STAIR_KV_F32.
+    pub kv_type: u32,
+    /// 1 for one question at a time: bit-equal scores whatever else is asked.
+    pub deterministic: u32,
+    /// Always 0.
+    pub reserved: u32,
+}
+
+// SAFETY: as the trait asks.
+unsafe impl Sized32 for stair_retriever_options {
+    const NAME: &'static str = "stair_retriever_options";
+    const FIRST_SIZE: usize = 32;
+}
+
+/// How a question is asked. 0 is the default of every field but `k`.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct stair_retrieve_options {
+    /// sizeof(stair_retrieve_options).
+    pub struct_size: u32,
+    /// Number of sections to find, 1 to the number of leaves. `stair_retrieve_options_init` sets 3.
+    pub k: u32,
+    /// STAIR_SCORING_EXACT or STAIR_SCORING_LOCAL.
+    pub scoring: u32,
+    /// Longest wait in milliseconds; 0 for as long as it takes.
+    pub timeout_ms: u32,
+}
+
+// SAFETY: as the trait asks.
+unsafe impl Sized32 for stair_retrieve_options {
+    const NAME: &'static str = "stair_retrieve_options";
+    const FIRST_SIZE: usize = 16;
+}
+
+/// Sets `*options`, of `size` bytes (`sizeof *options`), to the defaults.
+///
+/// STAIR_ERR_NULL_POINTER, STAIR_ERR_STRUCT_SIZE.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn stair_retriever_options_init(
+    options: *mut stair_retriever_options,
+    size: usize,
+) -> stair_status {
+    let defaults = stair_retriever_options {
+        struct_size: 0,
+        threads: 0,
+        context_tokens: 0,
+        max_question_tokens: 0,
+        max_parallel: 0,
+        kv_type: 0,
+        deterministic: 0,
+        reserved: 0,
+    };
+    // SAFETY: the caller passes NULL or a struct of `size` bytes.
+    fallible(ptr::null_mut(), || unsafe {
+        options::init(options, size, &defaults)
+    })
+}
+
+/// Sets `*options`, of `size` bytes (`sizeof *options`), to the defaults; `k` to 3.
+///
+/// STAIR_ERR_NULL_POINTER, STAIR_ERR_STRUCT_SIZE.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn stair_retrieve_options_init(
+    options: *mut stair_retrieve_options,
+    size: usize,
+) -> stair_status {
+    let defaults = stair_retrieve_options {
+        struct_size: 0,
+        k: 3,
+        scoring: STAIR_SCORING_EXACT,
+        timeout_ms: 0,
+    };
+    // SAFETY: the caller passes NULL or a struct of `size` bytes.
+    fallible(ptr::null_mut(), || unsafe {
+        options::init(options, size, &defaults)
+    })
+}
+
+/// A retriever over `index` with `model`, both of which may be freed afterwards. It starts one
+/// thread; the table of contents is decoded for the first question, or by `stair_retriever_warm`.
+/// `options` may be NULL. Free `*out` with `stair_retriever_free`.
+///
+/// STAIR_ERR_VOCABULARY_MISMATCH, STAIR_ERR_CONTEXT_TOO_SMALL, STAIR_ERR_OUT_OF_MEMORY, and those
+/// of bad arguments.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn stair_retriever_new(
+    model: *const stair_model,
+    index: *const stair_index,
+    options: *const stair_retriever_options,
+    out: *mut *mut stair_retriever,
+    error: *mut *mut stair_error,
+) -> stair_status {
+    fallible(error, || {
+        not_null(out, "out")?;
+        let (model, index) = (model::find(model)?, index::find(index)?);
+        // SAFETY: the header says what the pointer is.
+        let given = unsafe { options::read(options)? };
+        let mut options = RetrieverOptions::default();
+        options.threads = nonzero(given.threads);
+        options.context_tokens = nonzero(given.context_tokens);
+        options.max_question_tokens =
+            nonzero(given.max_question_tokens).unwrap_or(options.max_question_tokens);
+        options.max_parallel = nonzero(given.max_parallel).unwrap_or(options.max_parallel);
+        options.kv_type = match given.kv_type {
+            0 | STAIR_KV_F16 => KvType::F16,
+            STAIR_KV_Q8_0 => KvType::Q8_0,
+            STAIR_KV_F32 => KvType::F32,
+            unknown => {
+                let what = format!("kv_type is {unknown}: use a STAIR_KV_ constant");
+                return Err(Error::InvalidArgument(what));
+            }
+        };
+        options.deterministic = flag(given.deterministic, "deterministic")?;
+        let retriever =
+            Retriever::new(Arc::clone(&model.model), Arc::clone(&index.index), &options)?;
+        let handle = RETRIEVERS.insert(retriever)?;
+        // SAFETY: not NULL, and the caller's.
+        unsafe { out.write(handle) };
+        Ok(())
+    })
+}
+
+/// Decodes the table of contents, if it is not yet, and returns when that is done: then the first
+/// question need not wait. `cancel` may be NULL.
+///
+/// STAIR_ERR_CANCELLED, STAIR_ERR_DECODE, STAIR_ERR_CLOSED, STAIR_ERR_INVALID_HANDLE.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn stair_retriever_warm(
+    retriever: *const stair_retriever,
+    cancel: *const stair_cancel,
+    error: *mut *mut stair_error,
+) -> stair_status {
+    fallible(error, || {
+        // SAFETY: the header says what the pointer is.
+        let cancel = unsafe { cancel::token(cancel) };
+        RETRIEVERS.find(retriever)?.warm(&cancel)
+    })
+}
+
+/// Finds the sections that answer `question` (UTF-8). `options` may be NULL: the 3 best, or all
+/// when there are fewer. `cancel` may be NULL. Free `*out` with `stair_results_free`; it does not
+/// need the retriever any more.
+///
+/// STAIR_ERR_EMPTY_QUESTION, STAIR_ERR_INVALID_UTF8, STAIR_ERR_NUL_IN_QUESTION,
+/// STAIR_ERR_QUESTION_TOO_LONG, STAIR_ERR_INVALID_K, STAIR_ERR_CANCELLED, STAIR_ERR_TIMEOUT,
+/// STAIR_ERR_DECODE, STAIR_ERR_CLOSED, and those of bad arguments.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn stair_retrieve(
+    retriever: *const stair_retriever,
+    question: *const c_char,
+    question_len: usize,
+    options: *const stair_retrieve_options,
+    cancel: *const stair_cancel,
+    out: *mut *mut stair_results,
+    error: *mut *mut stair_error,
+) -> stair_status {
+    fallible(error, || {
+        not_null(out, "out")?;
+        let retriever = RETRIEVERS.find(retriever)?;
+        // SAFETY: the header says what the pointers are.
+        let (question, cancel) = unsafe {
+            (
+                text::utf8(question, question_len, "question")?,
+                cancel::token(cancel),
+            )
+        };
+        let mut asked = RetrieveOptions::default();
+        asked.cancel = cancel;
+        if !options.is_null() {
+            // SAFETY: the header says what the pointer is.
+            let given = unsafe { options::read(options)? };
+            asked.k = Some(given.k as usize);
+            asked.scoring = match given.scoring {
+                STAIR_SCORING_EXACT => Scoring::Exact,
+                STAIR_SCORING_LOCAL => Scoring::Local,
+                unknown => {
+                    let what = format!("scoring is {unknown}: use a STAIR_SCORING_ constant");
+                    return Err(Error::InvalidArgument(what));
+                }
+            };
+            asked.timeout = nonzero(given.timeout_ms).map(|ms| Duration::from_millis(ms.into()));
+        }
+        let handle = results::new(&retriever.retrieve(question, &asked)?)?;
+        // SAFETY: not NULL, and the caller's.
+        unsafe { out.write(handle) };
+        Ok(())
+    })
+}
+
+/// Frees a retriever and ends its thread. NULL is allowed. Calls that are under way end first,
+/// undisturbed, on their own threads.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn stair_retriever_free(retriever: *mut stair_retriever) {
+    infallible((), || RETRIEVERS.remove(retriever));
+}
+
+fn nonzero(value: u32) -> Option<u32> {
+    (value != 0).then_some(value)
+}
