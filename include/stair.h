@@ -72,6 +72,9 @@
 #define STAIR_NODISCARD
 #endif
 
+// Length of a text that ends with a NUL.
+#define STAIR_NTS SIZE_MAX
+
 
 
 // Version of the ABI that the header describes. A library serves a program that was built with the

@@ -8,7 +8,18 @@ fn the_committed_header_is_the_generated_one() {
     let config = cbindgen::Config::from_file(root.join("cbindgen.toml")).expect("cbindgen.toml");
     let mut builder = cbindgen::Builder::new().with_config(config);
     // Only these files speak C; the order is the header's.
-    for file in ["text", "version", "status", "error", "cancel", "log", "model", "index", "retriever", "results"] {
+    for file in [
+        "text",
+        "version",
+        "status",
+        "error",
+        "cancel",
+        "log",
+        "model",
+        "index",
+        "retriever",
+        "results",
+    ] {
         builder = builder.with_src(root.join("src/capi").join(file).with_extension("rs"));
     }
     let mut generated = Vec::new();
@@ -28,6 +39,13 @@ fn the_committed_header_is_the_generated_one() {
 /// A status that nobody looks at is a mistake. cbindgen marks such functions by an attribute that
 /// Rust's own lints would trip over, so it is added here.
 fn mark_unused_results(header: &str) -> String {
-    header.replace("STAIR_API stair_status stair_", "STAIR_NODISCARD STAIR_API stair_status stair_")
-        .replace("STAIR_NODISCARD STAIR_API stair_status stair_error_code", "STAIR_API stair_status stair_error_code")
+    header
+        .replace(
+            "STAIR_API stair_status stair_",
+            "STAIR_NODISCARD STAIR_API stair_status stair_",
+        )
+        .replace(
+            "STAIR_NODISCARD STAIR_API stair_status stair_error_code",
+            "STAIR_API stair_status stair_error_code",
+        )
 }

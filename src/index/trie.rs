@@ -121,7 +121,9 @@ mod tests {
             .iter()
             .map(|&(len, prefix)| {
                 let above = len.checked_sub(1)?;
-                prefixes.iter().position(|&(_, other)| other == &prefix[..above])
+                prefixes
+                    .iter()
+                    .position(|&(_, other)| other == &prefix[..above])
             })
             .collect();
         let first_child = |node| parents.iter().position(|&p| p >= Some(node));

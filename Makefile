@@ -1,0 +1,45 @@
+# make demo      build everything and answer three questions about the handbook
+# make test      the whole suite, with all bindings
+# make bench     the figures of the README
+# make install   PREFIX=/usr/local DESTDIR=
+# make cuda      the library with the NVIDIA backend, on a machine without a GPU too
+
+TARGET := $(or $(CARGO_TARGET_DIR),target)
+BUILD := $(TARGET)/release
+STAIR := $(BUILD)/stair
+MODEL := models/smollm2-135m-instruct-q8_0.gguf
+INDEX := $(TARGET)/handbook.stair
+VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
+PREFIX ?= /usr/local
+DESTDIR ?=
+
+.PHONY: demo test bench install build model setup cuda clean
+
+demo: model
+	@packaging/demo.sh $(STAIR) $(MODEL) $(INDEX)
+
+test:
+	@packaging/setup.sh test
+	@$(MAKE) --no-print-directory model
+	@tests/run.sh $(BUILD) $(MODEL) $(VERSION)
+
+bench: model
+	cargo bench --bench figures -- $(MODEL)
+
+build: setup
+	@cargo build --release
+
+model: build
+	@packaging/model.sh $(STAIR) $(MODEL)
+
+setup:
+	@packaging/setup.sh
+
+install: build
+	packaging/install.sh $(BUILD) "$(DESTDIR)" "$(PREFIX)" $(VERSION)
+
+cuda: setup
+	packaging/cuda/build.sh
+
+clean:
+	cargo clean

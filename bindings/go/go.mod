@@ -1,0 +1,3 @@
+module libstair/bindings/go
+
+go 1.24

@@ -1,0 +1,94 @@
+//! Asks an index questions and prints the sections that answer them.
+//!
+//! usage: ask MODEL.gguf INDEX.stair [--callers N] QUESTION...
+
+use stair::{Hits, Index, Model, ModelOptions, RetrieveOptions, Retriever, RetrieverOptions};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let (files, callers, questions) = match args.as_slice() {
+        [model, index, flag, n, questions @ ..] if flag == "--callers" => (
+            [model, index],
+            n.parse().ok().filter(|&n: &usize| n > 0),
+            questions,
+        ),
+        [model, index, questions @ ..] => ([model, index], Some(0), questions),
+        _ => ([&String::new(); 2], None, &[][..]),
+    };
+    let (Some(callers), false) = (callers, questions.is_empty()) else {
+        eprintln!("usage: ask MODEL.gguf INDEX.stair [--callers N] QUESTION...");
+        return ExitCode::from(2);
+    };
+    match ask(files, callers, questions) {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("error: {}: {error}", error.code().name());
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn ask(
+    [model, index]: [&String; 2],
+    callers: usize,
+    questions: &[String],
+) -> stair::Result<ExitCode> {
+    let model = Arc::new(Model::open(model, &ModelOptions::default())?);
+    let index = Arc::new(Index::open(index)?);
+    let mut options = RetrieverOptions::default();
+    options.deterministic = true;
+    let retriever = Retriever::new(model, index, &options)?;
+
+    let mut answers = Vec::new();
+    for question in questions {
+        let answer = retriever.retrieve(question, &RetrieveOptions::default())?;
+        print(question, &answer);
+        answers.push(answer);
+    }
+    if callers == 0 {
+        return Ok(ExitCode::SUCCESS);
+    }
+
+    // One retriever serves any number of threads.
+    let differing: usize = std::thread::scope(|scope| {
+        let caller = || {
+            let mut differing = 0;
+            for (question, expected) in questions.iter().zip(&answers) {
+                let answer = retriever.retrieve(question, &RetrieveOptions::default())?;
+                differing += usize::from(answer.hits != expected.hits);
+            }
+            stair::Result::Ok(differing)
+        };
+        let callers: Vec<_> = (0..callers).map(|_| scope.spawn(caller)).collect();
+        callers
+            .into_iter()
+            .map(|caller| caller.join().expect("a caller panicked"))
+            .sum::<stair::Result<usize>>()
+    })?;
+    let each = questions.len();
+    if differing > 0 {
+        println!("{callers} callers, {each} answers each: {differing} differ");
+        return Ok(ExitCode::FAILURE);
+    }
+    println!("{callers} callers, {each} answers each: all the same");
+    Ok(ExitCode::SUCCESS)
+}
+
+fn print(question: &str, answer: &Hits) {
+    println!("{question}");
+    for (rank, hit) in answer.hits.iter().enumerate() {
+        let identifier = match hit.number.as_str() {
+            "" => hit.title.clone(),
+            number => format!("{number} {}", hit.title),
+        };
+        let path = hit.path.join(" > ");
+        println!(
+            "  {}. {identifier}  ({path})  {:.3}",
+            rank + 1,
+            hit.log_prob
+        );
+    }
+    println!();
+}

@@ -1,0 +1,25 @@
+#!/usr/bin/env bash
+# Installs a build. usage: install.sh TARGET_DIR/release DESTDIR PREFIX VERSION
+set -euo pipefail
+
+build=$1
+prefix=$3
+version=$4
+root=$2$prefix
+here=$(cd "$(dirname "$0")" && pwd)
+major=${version%%.*}
+
+install -d "$root"/{bin,include,lib/stair-backends,lib/pkgconfig,lib/cmake/Stair}
+install -m 755 -s "$build/stair" "$root/bin/stair"
+install -m 644 "$here/../include/stair.h" "$here/../bindings/cpp/stair.hpp" "$root/include/"
+install -m 755 -s "$build/libstair.so" "$root/lib/libstair.so.$version"
+ln -sf "libstair.so.$version" "$root/lib/libstair.so.$major"
+ln -sf "libstair.so.$major" "$root/lib/libstair.so"
+install -m 644 "$build/libstair.a" "$root/lib/libstair.a"
+for file in "$build"/stair-backends/*; do
+    install -m 755 -s "$file" "$root/lib/stair-backends/"
+done
+fill() { sed -e "s|@VERSION@|$version|g" -e "s|@PREFIX@|$prefix|g" "$1"; }
+fill "$here/stair.pc.in" > "$root/lib/pkgconfig/stair.pc"
+fill "$here/StairConfig.cmake.in" > "$root/lib/cmake/Stair/StairConfig.cmake"
+fill "$here/StairConfigVersion.cmake.in" > "$root/lib/cmake/Stair/StairConfigVersion.cmake"

@@ -1,0 +1,46 @@
+#!/usr/bin/env bash
+# The whole suite. usage: run.sh BUILD_DIR MODEL.gguf VERSION   (make test calls it)
+set -euo pipefail
+
+build=$(cd "$1" && pwd)
+model=$(cd "$(dirname "$2")" && pwd)/$(basename "$2")
+version=$3
+cd "$(dirname "$0")/.."
+stage=$build/stage
+index=$build/test-handbook.stair
+export STAIR_TEST_MODEL=$model STAIR_TEST_INDEX=$index STAIR_REQUIRE_MODEL=1
+
+part() { printf '\n== %s\n' "$*"; }
+
+part "format and lints"
+cargo fmt --check
+cargo clippy --release --all-targets --quiet -- -D warnings
+
+part "without llama.cpp: toc, prompt, tokens, index, search"
+cargo test --quiet --no-default-features --features building
+
+part "library, engine, C ABI and command"
+cargo test --quiet --release
+
+part "install"
+rm -rf "$stage"
+packaging/install.sh "$build" "$stage" /usr "$version"
+export PKG_CONFIG_PATH=$build/pkgconfig LD_LIBRARY_PATH=$stage/usr/lib
+mkdir -p "$PKG_CONFIG_PATH"
+sed "s|^prefix=.*|prefix=$stage/usr|" "$stage/usr/lib/pkgconfig/stair.pc" > "$PKG_CONFIG_PATH/stair.pc"
+"$stage/usr/bin/stair" build examples/handbook/handbook.md -m "$model" -o "$index" > /dev/null
+"$stage/usr/bin/stair" verify "$index"
+
+part "C and C++"
+tests/c/run.sh "$stage/usr/lib" "$stage/usr/include" "$model" "$index"
+
+part "Go"
+(cd bindings/go && go vet ./... && go test ./...)
+
+part ".NET"
+bindings/dotnet/run.sh "$stage/usr/lib" "$model" "$index"
+
+part "the same program in five languages"
+tests/examples.sh "$build" "$stage/usr" "$model" "$index"
+
+part "all passed"
