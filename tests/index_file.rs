@@ -179,7 +179,7 @@ fn the_builder_still_gives_the_golden_bytes() {
 
 /// The worked example in docs/format.md is the file that it says it is.
 #[test]
-fn the_documented_bytes_are_the_file_s() {
+fn the_documented_bytes_are_those_of_the_file() {
     let document = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/format.md");
     let document = fs::read_to_string(document).expect("reads");
     let mut bytes = Vec::new();

@@ -11,6 +11,8 @@ class Comparison:
     same_first: int = 0  # questions with the same best section
     same_set: int = 0  # with the same sections, in any order
     largest: float = 0.0  # the largest difference of a section's log_prob
+    total: float = 0.0  # the sum of these differences, with their signs
+    sections: int = 0  # how many were summed up
     swapped: int = 0  # sections found by one alone, of scores too close to tell
     wrong: list = field(default_factory=list)  # differences above the tolerance, in words
 
@@ -24,7 +26,10 @@ class Comparison:
             self.wrong.append(f"{len(found)} hits, not {len(expected)}: {question}")
             return
         for section in expected.keys() & found.keys():
-            self._difference(question, section, abs(expected[section] - found[section]), tolerance)
+            size = found[section] - expected[section]
+            self.total += size
+            self.sections += 1
+            self._difference(question, section, abs(size), tolerance)
         # A section that one side alone found was, for the other, below its last: both searches are
         # exact, so it can be above that last by no more than the arithmetic differs.
         for mine, theirs in ((expected, found), (found, expected)):
@@ -32,6 +37,13 @@ class Comparison:
                 self.swapped += 1
                 above = mine[section] - min(theirs.values())
                 self._difference(question, section, max(0.0, above), tolerance)
+
+    def words(self):
+        return (
+            f"same first section {self.same_first}/{self.questions}, same three "
+            f"{self.same_set}/{self.questions}, sections swapped {self.swapped}, difference of a "
+            f"log_prob at most {self.largest:.4f}, mean {self.total / max(1, self.sections):+.4f}"
+        )
 
     def _difference(self, question, section, size, tolerance):
         self.largest = max(self.largest, size)

@@ -14,7 +14,8 @@ QUESTIONS = int(os.environ.get("STAIR_DEVICE_QUESTIONS", "32"))
 CALLERS = [int(n) for n in os.environ.get("STAIR_DEVICE_CALLERS", "1 8 64").split()]
 SECONDS = float(os.environ.get("STAIR_DEVICE_SECONDS", "20"))
 REFERENCE_SECONDS = float(os.environ.get("STAIR_DEVICE_REFERENCE_SECONDS", "120"))
-TOLERANCE = float(os.environ.get("STAIR_DEVICE_TOLERANCE", "0.25"))
+NOISE_CALLERS = 8
+TOLERANCE = os.environ.get("STAIR_DEVICE_TOLERANCE")
 
 
 def main(folder):
@@ -54,6 +55,17 @@ def main(folder):
     say(f"  right section first {share(recall(reference.answers, gold, 1))}, "
         f"in three {share(recall(reference.answers, gold, 3))}")
 
+    say(f"== the same, {NOISE_CALLERS} at a time")
+    noisy = ask(folder, questions, gpu=False, callers=NOISE_CALLERS, count=len(questions), seconds=REFERENCE_SECONDS)
+    row(noisy)
+    sound(check, f"CPU, {NOISE_CALLERS} at a time", noisy)
+    noise = compare(reference.answers, noisy.answers, float("inf"))
+    say(f"  against the reference: {noise.words()}")
+    # Quantised weights multiply rounded activations, and what is rounded up and what down changes
+    # with the shape of a batch. What the CPU does to itself in this way, a GPU may do, and more.
+    tolerance = float(TOLERANCE) if TOLERANCE else min(2.0, max(0.25, 3 * noise.largest))
+    say(f"  so differences up to {tolerance:.2f} pass")
+
     where = "GPU" if on_gpu else "CPU"
     runs = [(callers, None) for callers in CALLERS]
     if on_gpu and CALLERS and CALLERS[-1] > 8:
@@ -62,30 +74,20 @@ def main(folder):
         shared = f", {parallel} of them in a decode" if parallel else ""
         say(f"== {where}: {callers} at a time{shared}")
         with gpu.Peak() as peak:
-            run = ask(
-                folder,
-                questions,
-                gpu=True,
-                callers=callers,
-                parallel=parallel,
-                seconds=SECONDS,
-            )
+            run = ask(folder, questions, gpu=True, callers=callers, parallel=parallel, seconds=SECONDS)
         row(run)
         sound(check, f"{where}, {callers} at a time", run)
         check(run.answers, "nothing was answered")
-        same = compare(reference.answers, run.answers, TOLERANCE)
-        if same.questions:
-            say(f"  against the reference: same first section {same.same_first}/{same.questions}, "
-                f"same three {same.same_set}/{same.questions}, largest difference of a log_prob "
-                f"{same.largest:.4f}, sections swapped {same.swapped}")
-            for line in same.wrong[:5]:
-                say(f"    {line}")
+        same = compare(reference.answers, run.answers, tolerance)
+        say(f"  against the reference: {same.words()}")
+        for line in same.wrong[:5]:
+            say(f"    {line}")
         check(same.questions, "no answer to compare")
-        check(not same.wrong, f"{len(same.wrong)} differences above {TOLERANCE}")
+        check(not same.wrong, f"{len(same.wrong)} differences above {tolerance:.2f}")
         if smi:
             say(f"  GPU memory at most {peak.memory} MiB ({smi[2]} MiB before), load at most {peak.load} %")
             if on_gpu:
-                check(peak.memory > int(smi[2]), "the GPU's memory was not used")
+                check(not smi[2].isdigit() or peak.memory > int(smi[2]), "the GPU's memory was not used")
         if callers == 1 and on_gpu and run.times() and reference.times():
             ratio = percentile(reference.times(), 50) / percentile(run.times(), 50)
             say(f"  one query: {ratio:.1f} times the speed of the CPU here ({os.cpu_count()} cores)")

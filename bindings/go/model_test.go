@@ -22,10 +22,9 @@ import (
 //
 //	STAIR_TEST_MODEL=….gguf STAIR_TEST_INDEX=….stair go test
 //
-// Without them they are skipped, and with STAIR_REQUIRE_MODEL=1 they fail.
+// Without them they are skipped, and with STAIR_REQUIRE_MODEL=1 they fail. That index is asked
+// little, for it may be large and the machine slow: most tests take this book.
 
-// The index of the file is asked little, for it may be large and the machine slow; most tests take
-// this book.
 const book = `# A small book
 
 Words before the first section.
@@ -70,59 +69,67 @@ func files(t *testing.T) (model, index string) {
 	return model, index
 }
 
-// must fails the test if there is an error.
-func must[T any](t *testing.T) func(T, error) T {
-	return func(value T, err error) T {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return value
-	}
-}
-
-// openModel opens the model, and closes it after the test.
-func openModel(t *testing.T, options ...ModelOption) *Model {
+// fileModel opens the model, and closes it after the test.
+func fileModel(t *testing.T, options ...ModelOption) *Model {
 	t.Helper()
 	path, _ := files(t)
-	model := must[*Model](t)(OpenModel(path, options...))
+	model, err := OpenModel(path, options...)
+	if err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(func() { model.Close() })
 	return model
 }
 
-// openIndex opens the index of the file, and closes it after the test.
-func openIndex(t *testing.T) *Index {
+// fileIndex opens the index of the file, and closes it after the test.
+func fileIndex(t *testing.T) *Index {
 	t.Helper()
 	_, path := files(t)
-	index := must[*Index](t)(OpenIndex(path))
+	index, err := OpenIndex(path)
+	if err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(func() { index.Close() })
 	return index
 }
 
-// buildBook makes the index of the book, and closes it after the test.
-func buildBook(t *testing.T, model *Model) *Index {
+// bookIndex makes the index of the book, and closes it after the test.
+func bookIndex(t *testing.T, model *Model) *Index {
 	t.Helper()
-	index := must[*Index](t)(BuildIndex(model, []byte(book)))
+	index, err := BuildIndex(model, []byte(book))
+	if err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(func() { index.Close() })
 	return index
 }
 
-// newRetriever makes a retriever for the book, and closes it after the test.
-func newRetriever(t *testing.T, options ...RetrieverOption) *Retriever {
+// makeRetriever makes a retriever, and closes it after the test. It computes on one thread, unless
+// the options say otherwise: several wait for each other at every step, which takes long on a busy
+// machine.
+func makeRetriever(t *testing.T, model *Model, index *Index, options ...RetrieverOption) *Retriever {
 	t.Helper()
-	model := openModel(t)
-	retriever := must[*Retriever](t)(NewRetriever(model, buildBook(t, model), options...))
+	retriever, err := NewRetriever(model, index, append([]RetrieverOption{WithThreads(1)}, options...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(func() { retriever.Close() })
 	return retriever
 }
 
+// bookRetriever makes a retriever for the book, and closes it after the test.
+func bookRetriever(t *testing.T, options ...RetrieverOption) *Retriever {
+	t.Helper()
+	model := fileModel(t)
+	return makeRetriever(t, model, bookIndex(t, model), options...)
+}
+
 func TestModelInfo(t *testing.T) {
-	model, index := openFiles(t)
-	m, err := model.Info()
+	m, err := fileModel(t).Info()
 	if err != nil {
 		t.Fatal(err)
 	}
-	x, err := index.Info()
+	x, err := fileIndex(t).Info()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,10 +139,20 @@ func TestModelInfo(t *testing.T) {
 	if m.VocabSize != x.VocabSize || m.Fingerprint != x.Fingerprint {
 		t.Errorf("model %+v, index %+v", m, x)
 	}
+	v, err := fileModel(t, WithVocabularyOnly(), WithoutMmap(), WithGPULayers(-1)).Info()
+	if err != nil || v.VocabSize != m.VocabSize || v.Fingerprint != m.Fingerprint || v.Parameters != 0 {
+		t.Errorf("%+v, %v", v, err)
+	}
+}
+
+func TestModelOptionsOutOfRange(t *testing.T) {
+	path, _ := files(t)
+	_, err := OpenModel(path, WithGPULayers(math.MinInt))
+	check(t, err, ErrInvalidArgument)
 }
 
 func TestIndexIsTheSameHoweverItIsOpened(t *testing.T) {
-	_, index := openFiles(t)
+	index := fileIndex(t)
 	want, err := index.Info()
 	if err != nil {
 		t.Fatal(err)
@@ -144,15 +161,14 @@ func TestIndexIsTheSameHoweverItIsOpened(t *testing.T) {
 		t.Errorf("%+v", want)
 	}
 	_, path := files(t)
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
 	saved := filepath.Join(t.TempDir(), "saved.stair")
 	for name, open := range map[string]func() (*Index, error){
 		"copy": func() (*Index, error) { return OpenIndexCopy(path) },
 		"buffer": func() (*Index, error) {
-			data := bytes.Clone(data)
+			data, err := os.ReadFile(path)
+			if err != nil {
+				return nil, err
+			}
 			defer clear(data) // the index is a copy
 			return OpenIndexBuffer(data)
 		},
@@ -192,7 +208,7 @@ func TestIndexIsTheSameHoweverItIsOpened(t *testing.T) {
 }
 
 func TestSectionsOfAnIndex(t *testing.T) {
-	_, index := openFiles(t)
+	index := fileIndex(t)
 	info, err := index.Info()
 	if err != nil {
 		t.Fatal(err)
@@ -203,12 +219,12 @@ func TestSectionsOfAnIndex(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if s.ID != id || s.Title == "" || s.Span.Start > s.Span.End {
+		if s.ID != id || s.Title == "" || s.Span.Start > s.Span.End || (s.Parent == nil) != (s.Depth == 0) {
 			t.Errorf("%+v", s)
 		}
 		if s.Parent != nil {
 			parent, err := index.Section(*s.Parent)
-			if err != nil || *s.Parent >= id || parent.Leaf || parent.Depth >= s.Depth {
+			if err != nil || *s.Parent >= id || parent.Leaf || parent.Depth != s.Depth-1 {
 				t.Errorf("%+v is part of %+v, %v", s, parent, err)
 			}
 		}
@@ -225,49 +241,46 @@ func TestSectionsOfAnIndex(t *testing.T) {
 	}
 }
 
-func TestSaveWhereItCannot(t *testing.T) {
-	_, index := openFiles(t)
-	var e *Error
-	for _, path := range []string{filepath.Join(t.TempDir(), "none", "x.stair"), ""} {
-		if err := index.Save(path); !errors.As(err, &e) {
-			t.Errorf("%q: %v", path, err)
-		}
+func TestDamagedIndex(t *testing.T) {
+	_, path := files(t)
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
 	}
+	_, err = OpenIndexBuffer(data[:len(data)-1])
+	check(t, err, ErrIndexCorrupt)
+	data[len(data)/2] ^= 1
+	_, err = OpenIndexBuffer(data)
+	check(t, err, ErrIndexCorrupt)
+}
+
+func TestSaveWhereItCannot(t *testing.T) {
+	index := fileIndex(t)
+	check(t, index.Save(filepath.Join(t.TempDir(), "none", "x.stair")), ErrNotFound)
+	check(t, index.Save(""), ErrInvalidArgument)
 }
 
 func TestBuildIndex(t *testing.T) {
-	path, _ := files(t)
-	model, err := OpenModel(path, WithVocabularyOnly())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer model.Close()
-
-	index, err := BuildIndex(model, []byte(book))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer index.Close()
+	model := fileModel(t, WithVocabularyOnly())
+	index := bookIndex(t, model)
 	info, err := index.Info()
-	if err != nil || info.Title != "A small book" || info.Leaves != 2 || !info.HasText {
+	if err != nil || info.Title != "A small book" || info.Leaves != 4 || !info.HasText {
 		t.Errorf("%+v, %v", info, err)
 	}
-	var found bool
+	var found []string
 	for id := range info.Sections {
 		s, err := index.Section(id)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if s.Number == "1.1" {
-			found = true
-			if s.Title != "Holidays" || !s.Leaf || !strings.Contains(s.Text, "thirty") ||
-				!strings.Contains(book[s.Span.Start:s.Span.End], "thirty") {
-				t.Errorf("%+v", s)
-			}
+		found = append(found, s.Number+" "+s.Title)
+		if !strings.Contains(book[s.Span.Start:s.Span.End], s.Title) || !strings.Contains(book, s.Text) {
+			t.Errorf("%+v", s)
 		}
 	}
-	if !found {
-		t.Error("there is no section 1.1")
+	want := []string{"1 Time", "1.1 Holidays", "1.2 Hours", "2 Money", "2.1 Salary", "2.2 Expenses – Spesen"}
+	if !slices.Equal(found, want) {
+		t.Errorf("sections %q, want %q", found, want)
 	}
 
 	other, err := BuildIndex(model, []byte(book), WithTitle("Änderung"), WithoutText(), WithFrontMatter())
@@ -278,24 +291,20 @@ func TestBuildIndex(t *testing.T) {
 	if info, err := other.Info(); err != nil || info.Title != "Änderung" || info.HasText {
 		t.Errorf("%+v, %v", info, err)
 	}
-	if s, err := other.Section(0); err != nil || s.Text != "" {
+	if s, err := other.Section(1); err != nil || s.Text != "" {
 		t.Errorf("%+v, %v", s, err)
 	}
 }
 
 func TestDocumentsThatMakeNoIndex(t *testing.T) {
-	path, _ := files(t)
-	model, err := OpenModel(path, WithVocabularyOnly())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer model.Close()
-
-	_, err = BuildIndex(model, nil)
+	model := fileModel(t, WithVocabularyOnly())
+	_, err := BuildIndex(model, nil)
 	check(t, err, ErrNoHeadings)
 	_, err = BuildIndex(model, []byte("no headings"))
 	check(t, err, ErrNoHeadings)
 	_, err = BuildIndex(model, []byte("# A\xff"))
+	check(t, err, ErrInvalidUTF8)
+	_, err = BuildIndex(model, []byte(book), WithTitle("\xff"))
 	check(t, err, ErrInvalidUTF8)
 	_, err = BuildIndex(model, []byte("{}"), WithFormat(FormatTOCJSON))
 	check(t, err, ErrDocument)
@@ -304,51 +313,59 @@ func TestDocumentsThatMakeNoIndex(t *testing.T) {
 }
 
 func TestRetrieve(t *testing.T) {
-	model, index := openFiles(t)
-	retriever, err := NewRetriever(model, index)
+	index := fileIndex(t)
+	retriever := makeRetriever(t, fileModel(t), index)
+	result, err := retriever.Retrieve(context.Background(), questions[0])
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer retriever.Close()
-	for _, question := range questions {
-		result, err := retriever.Retrieve(context.Background(), question)
+	if len(result.Hits) != 3 || !(result.LegalMass > 0 && result.LegalMass <= 1) {
+		t.Errorf("%+v", result)
+	}
+	if s := result.Stats; s.Decodes < 1 || s.QuestionTokens < 1 || s.PrefixTokens < 1 ||
+		s.Search <= 0 || s.Total < s.Search || s.Total > time.Hour {
+		t.Errorf("%+v", s)
+	}
+	last := 0.0
+	for _, hit := range result.Hits {
+		section, err := index.Section(hit.Section)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(result.Hits) != 3 || !(result.LegalMass > 0 && result.LegalMass <= 1) {
-			t.Errorf("%+v", result)
+		if !section.Leaf || hit.Number != section.Number || hit.Title != section.Title ||
+			hit.Text != section.Text || hit.Span != section.Span ||
+			!reflect.DeepEqual(hit.Page, section.Page) {
+			t.Errorf("hit %+v, section %+v", hit, section)
 		}
-		if s := result.Stats; s.Decodes < 1 || s.QuestionTokens < 1 || s.Total <= 0 || s.Total > time.Hour {
-			t.Errorf("%+v", s)
-		}
-		last := 0.0
-		for _, hit := range result.Hits {
-			section, err := index.Section(hit.Section)
+		var path []string
+		for up := &section; up != nil; {
+			path = append(path, strings.TrimSpace(up.Number+" "+up.Title))
+			if up.Parent == nil {
+				break
+			}
+			parent, err := index.Section(*up.Parent)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if !section.Leaf || hit.Number != section.Number || hit.Title != section.Title ||
-				hit.Text != section.Text || hit.Span != section.Span ||
-				!reflect.DeepEqual(hit.Page, section.Page) {
-				t.Errorf("hit %+v, section %+v", hit, section)
-			}
-			if end := hit.Path[len(hit.Path)-1]; end != strings.TrimSpace(hit.Number+" "+hit.Title) {
-				t.Errorf("the path of %q is %q", hit.Title, hit.Path)
-			}
-			if len(hit.Path) != section.Depth+1 {
-				t.Errorf("the path of %q at depth %d is %q", hit.Title, section.Depth, hit.Path)
-			}
-			if hit.LogProb > last {
-				t.Errorf("log-probability %g after %g", hit.LogProb, last)
-			}
-			last = hit.LogProb
+			up = &parent
 		}
+		slices.Reverse(path)
+		if !slices.Equal(hit.Path, path) {
+			t.Errorf("path %q, want %q", hit.Path, path)
+		}
+		if !(hit.LogProb <= last) {
+			t.Errorf("log-probability %g after %g", hit.LogProb, last)
+		}
+		last = hit.LogProb
 	}
 }
 
 func TestRetrieveOptions(t *testing.T) {
-	retriever := warmRetriever(t)
+	retriever := bookRetriever(t)
 	ctx := context.Background()
+	if err := retriever.Warm(ctx); err != nil {
+		t.Fatal(err)
+	}
 	one, err := retriever.Retrieve(ctx, questions[0], WithK(1))
 	if err != nil || len(one.Hits) != 1 {
 		t.Fatal(one, err)
@@ -356,68 +373,67 @@ func TestRetrieveOptions(t *testing.T) {
 	if one.Stats.PrefixTokens != 0 {
 		t.Errorf("a warm retriever decoded %d tokens of the table of contents", one.Stats.PrefixTokens)
 	}
-	three, err := retriever.Retrieve(ctx, questions[0])
-	if err != nil || three.Hits[0].Section != one.Hits[0].Section {
-		t.Errorf("first of three %+v, only one %+v, %v", three, one, err)
+	all, err := retriever.Retrieve(ctx, questions[0], WithK(4))
+	if err != nil || len(all.Hits) != 4 || all.Hits[0].Section != one.Hits[0].Section {
+		t.Errorf("all %+v, the first %+v, %v", all, one, err)
 	}
 	local, err := retriever.Retrieve(ctx, questions[0], WithK(2), WithScoring(ScoringLocal))
 	if err != nil || len(local.Hits) != 2 {
 		t.Error(local, err)
 	}
+	for _, k := range []int{0, -1, 5, math.MaxInt} {
+		_, err := retriever.Retrieve(ctx, questions[0], WithK(k))
+		check(t, err, ErrInvalidK)
+	}
 	_, err = retriever.Retrieve(ctx, questions[0], WithScoring(99))
 	check(t, err, ErrInvalidArgument)
 }
 
-func TestKMustBeFromOneToTheLeaves(t *testing.T) {
-	model, index := openFiles(t)
-	info, err := index.Info()
-	if err != nil {
-		t.Fatal(err)
+func TestRetrieverOptions(t *testing.T) {
+	model := fileModel(t)
+	index := bookIndex(t, model)
+	for name, options := range map[string][]RetrieverOption{
+		"few":   {WithThreads(2), WithMaxParallel(1), WithMaxQuestionTokens(64), WithDeterministic()},
+		"other": {WithKVType(KVF32), WithContextTokens(8000)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			retriever := makeRetriever(t, model, index, options...)
+			if result, err := retriever.Retrieve(context.Background(), questions[0]); err != nil || len(result.Hits) != 3 {
+				t.Error(result, err)
+			}
+		})
 	}
-	retriever, err := NewRetriever(model, index)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer retriever.Close()
-	for _, k := range []int{0, -1, info.Leaves + 1, math.MaxInt} {
-		_, err := retriever.Retrieve(context.Background(), questions[0], WithK(k))
-		check(t, err, ErrInvalidK)
-	}
+	_, err := NewRetriever(model, index, WithKVType(99))
+	check(t, err, ErrInvalidArgument)
+	_, err = NewRetriever(model, index, WithMaxParallel(-1))
+	check(t, err, ErrInvalidArgument)
+	_, err = NewRetriever(model, index, WithContextTokens(1))
+	check(t, err, ErrContextTooSmall)
+}
+
+func TestVocabularyAloneDoesNotAnswer(t *testing.T) {
+	model := fileModel(t, WithVocabularyOnly())
+	_, err := NewRetriever(model, bookIndex(t, model))
+	check(t, err, ErrInvalidArgument)
 }
 
 func TestQuestionsThatAreNone(t *testing.T) {
-	retriever := newRetriever(t)
+	retriever := bookRetriever(t)
 	for question, code := range map[string]Code{
 		"":       ErrEmptyQuestion,
+		" \n":    ErrEmptyQuestion,
 		"a\x00b": ErrNulInQuestion,
 		"\xff":   ErrInvalidUTF8,
-		strings.Repeat("how long is too long? ", 10_000): ErrQuestionTooLong,
+		strings.Repeat("how long is too long? ", 200):     ErrQuestionTooLong,
+		strings.Repeat("how long is too long? ", 200_000): ErrQuestionTooLong,
 	} {
 		_, err := retriever.Retrieve(context.Background(), question)
 		check(t, err, code)
 	}
 }
 
-func TestVocabularyAloneDoesNotAnswer(t *testing.T) {
-	modelPath, indexPath := files(t)
-	model, err := OpenModel(modelPath, WithVocabularyOnly())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer model.Close()
-	index, err := OpenIndex(indexPath)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer index.Close()
-	var e *Error
-	if _, err := NewRetriever(model, index); !errors.As(err, &e) {
-		t.Errorf("a retriever of a vocabulary: %v", err)
-	}
-}
-
 func TestCancelledBefore(t *testing.T) {
-	retriever := newRetriever(t)
+	retriever := bookRetriever(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	if _, err := retriever.Retrieve(ctx, questions[0]); err != context.Canceled {
@@ -432,19 +448,15 @@ func TestCancelledBefore(t *testing.T) {
 	}
 }
 
-// interrupt makes calls that end after shorter and shorter times until one ends with want. Any
-// other error fails the test.
+// interrupt makes calls that are to end after shorter and shorter times, until one ends with want.
+// Any other error fails the test.
 func interrupt(t *testing.T, want error, call func(after time.Duration) error) {
 	t.Helper()
-	for after := 64 * time.Millisecond; after > 0; after /= 2 {
+	for after := 64 * time.Millisecond; after > 0; after /= 4 {
 		start := time.Now()
 		err := call(after)
-		late := time.Since(start) - after
-		if errors.Is(err, want) {
-			t.Logf("ended %v after it should", late)
-			if late > 20*time.Second {
-				t.Error("that is too long")
-			}
+		if err == want {
+			t.Logf("ended %v after it should", time.Since(start)-after)
 			return
 		}
 		if err != nil {
@@ -455,9 +467,9 @@ func interrupt(t *testing.T, want error, call func(after time.Duration) error) {
 }
 
 func TestCancelledDuring(t *testing.T) {
-	for name, make := range map[string]func(*testing.T) *Retriever{"cold": newRetriever, "warm": warmRetriever} {
-		t.Run(name, func(t *testing.T) {
-			retriever := make(t)
+	retriever := bookRetriever(t)
+	for _, state := range []string{"cold", "warm"} {
+		t.Run(state, func(t *testing.T) {
 			interrupt(t, context.Canceled, func(after time.Duration) error {
 				ctx, cancel := context.WithCancel(context.Background())
 				defer cancel()
@@ -465,24 +477,22 @@ func TestCancelledDuring(t *testing.T) {
 				_, err := retriever.Retrieve(ctx, questions[0])
 				return err
 			})
+			// The next call is not disturbed, and leaves the retriever warm.
 			if _, err := retriever.Retrieve(context.Background(), questions[0]); err != nil {
-				t.Errorf("the next call: %v", err)
+				t.Error(err)
 			}
 		})
 	}
 }
 
 func TestDeadline(t *testing.T) {
-	retriever := newRetriever(t)
+	retriever := bookRetriever(t)
 	interrupt(t, context.DeadlineExceeded, func(after time.Duration) error {
 		ctx, cancel := context.WithTimeout(context.Background(), after)
 		defer cancel()
 		_, err := retriever.Retrieve(ctx, questions[0])
 		return err
 	})
-	if err := retriever.Warm(context.Background()); err != nil {
-		t.Fatal(err)
-	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
 	defer cancel()
 	if _, err := retriever.Retrieve(ctx, questions[0]); err != nil {
@@ -491,19 +501,12 @@ func TestDeadline(t *testing.T) {
 }
 
 func TestWarmIsCancelled(t *testing.T) {
-	// A retriever of its own for each try: it is cold once only.
-	model, index := openFiles(t)
-	interrupt(t, context.Canceled, func(after time.Duration) error {
-		retriever, err := NewRetriever(model, index)
-		if err != nil {
-			return err
-		}
-		defer retriever.Close()
-		ctx, cancel := context.WithCancel(context.Background())
-		defer cancel()
-		time.AfterFunc(after/8, cancel)
-		return retriever.Warm(ctx)
-	})
+	retriever := makeRetriever(t, fileModel(t), fileIndex(t))
+	ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
+	defer cancel()
+	if err := retriever.Warm(ctx); err != context.DeadlineExceeded {
+		t.Errorf("got %v", err)
+	}
 }
 
 // same says whether two answers name the same sections with the same probabilities, to the bit.
@@ -513,6 +516,7 @@ func same(a, b *Result) bool {
 	})
 }
 
+// ask asks every question after the other.
 func ask(t *testing.T, retriever *Retriever) []*Result {
 	t.Helper()
 	results := make([]*Result, len(questions))
@@ -526,7 +530,7 @@ func ask(t *testing.T, retriever *Retriever) []*Result {
 }
 
 func TestConcurrentCallersGetTheSameAnswers(t *testing.T) {
-	retriever := newRetriever(t)
+	retriever := bookRetriever(t, WithDeterministic())
 	want := ask(t, retriever)
 	var callers sync.WaitGroup
 	for range 8 {
@@ -547,13 +551,23 @@ func TestConcurrentCallersGetTheSameAnswers(t *testing.T) {
 }
 
 func TestRandomCancelsDisturbNobody(t *testing.T) {
-	retriever := newRetriever(t)
+	for name, options := range map[string][]RetrieverOption{
+		"one at a time": {WithDeterministic()},
+		"shared steps":  {WithMaxParallel(4)},
+	} {
+		t.Run(name, func(t *testing.T) { randomCancels(t, bookRetriever(t, options...)) })
+	}
+}
+
+func randomCancels(t *testing.T, retriever *Retriever) {
 	want := ask(t, retriever)
-	typical := want[0].Stats.Total
+	typical := want[1].Stats.Total
+	// Answers that share steps may differ in the last digits, and so need not be compared here.
+	comparable := strings.HasSuffix(t.Name(), "one_at_a_time")
 
 	var answered, cancelled atomic.Int32
 	var callers sync.WaitGroup
-	end := time.Now().Add(4 * time.Second)
+	end := time.Now().Add(3 * time.Second)
 	for caller := range 16 {
 		callers.Add(1)
 		go func() {
@@ -567,10 +581,10 @@ func TestRandomCancelsDisturbNobody(t *testing.T) {
 				}
 				got, err := retriever.Retrieve(ctx, questions[i])
 				switch {
-				case err == nil && same(got, want[i]):
-					answered.Add(1)
-				case err == nil:
+				case err == nil && comparable && !same(got, want[i]):
 					t.Errorf("%s\ngot  %+v\nwant %+v", questions[i], got.Hits, want[i].Hits)
+				case err == nil:
+					answered.Add(1)
 				case err == context.Canceled && ctx.Err() != nil:
 					cancelled.Add(1)
 				default:
@@ -586,19 +600,17 @@ func TestRandomCancelsDisturbNobody(t *testing.T) {
 		t.Error("there must be some of each")
 	}
 	for i, got := range ask(t, retriever) {
-		if !same(got, want[i]) {
+		if comparable && !same(got, want[i]) {
 			t.Errorf("afterwards, %s\ngot  %+v\nwant %+v", questions[i], got.Hits, want[i].Hits)
 		}
 	}
 }
 
 func TestCloseWhileRetrieving(t *testing.T) {
-	model, index := openFiles(t)
+	model := fileModel(t)
+	index := bookIndex(t, model)
 	for round := range 4 {
-		retriever, err := NewRetriever(model, index)
-		if err != nil {
-			t.Fatal(err)
-		}
+		retriever := makeRetriever(t, model, index)
 		var callers sync.WaitGroup
 		for range 4 {
 			callers.Add(1)
@@ -635,18 +647,16 @@ func TestCloseWhileRetrieving(t *testing.T) {
 }
 
 func TestUseAfterClose(t *testing.T) {
-	model, index := openFiles(t)
-	retriever, err := NewRetriever(model, index)
-	if err != nil {
-		t.Fatal(err)
-	}
+	model := fileModel(t)
+	index := bookIndex(t, model)
+	retriever := makeRetriever(t, model, index)
 	for range 2 {
 		if err := errors.Join(retriever.Close(), index.Close(), model.Close()); err != nil {
 			t.Error(err)
 		}
 	}
 	ctx := context.Background()
-	_, err = retriever.Retrieve(ctx, questions[0])
+	_, err := retriever.Retrieve(ctx, questions[0])
 	check(t, err, ErrClosed)
 	check(t, retriever.Warm(ctx), ErrClosed)
 	_, err = index.Info()
@@ -663,12 +673,9 @@ func TestUseAfterClose(t *testing.T) {
 }
 
 func TestRetrieverOutlivesModelAndIndex(t *testing.T) {
-	model, index := openFiles(t)
-	retriever, err := NewRetriever(model, index)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer retriever.Close()
+	model := fileModel(t)
+	index := bookIndex(t, model)
+	retriever := makeRetriever(t, model, index)
 	model.Close()
 	index.Close()
 	result, err := retriever.Retrieve(context.Background(), questions[0])
@@ -687,19 +694,19 @@ func TestNothingIsCollectedTooEarly(t *testing.T) {
 			select {
 			case <-stop:
 				return
-			default:
+			case <-time.After(time.Millisecond):
 				runtime.GC()
 			}
 		}
 	}()
-	// The retriever is reachable by its own call only, and nothing is closed.
-	modelPath, indexPath := files(t)
+	// Nothing is closed, and each value is last mentioned in a call that uses it.
+	path, _ := files(t)
 	for range 3 {
-		model, err := OpenModel(modelPath)
+		model, err := OpenModel(path)
 		if err != nil {
 			t.Fatal(err)
 		}
-		index, err := OpenIndex(indexPath)
+		index, err := BuildIndex(model, bytes.Clone([]byte(book)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -707,8 +714,8 @@ func TestNothingIsCollectedTooEarly(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		question := string(bytes.Clone([]byte(questions[0])))
-		if result, err := retriever.Retrieve(context.Background(), question); err != nil || len(result.Hits) != 3 {
+		result, err := retriever.Retrieve(context.Background(), strings.Clone(questions[0]))
+		if err != nil || len(result.Hits) != 3 {
 			t.Error(result, err)
 		}
 	}
@@ -723,11 +730,12 @@ func TestLoggerHearsOfAModel(t *testing.T) {
 		if level < LogError || level > LogDebug || message == "" {
 			t.Errorf("level %d: %q", level, message)
 		}
-		messages.Add(1)
-		runtime.GC() // what C has lent must survive it
+		if messages.Add(1)%50 == 1 {
+			runtime.GC() // what C has lent must survive it
+		}
 	})
 	defer SetLogger(LogDebug, nil)
-	model, err := OpenModel(path)
+	model, err := OpenModel(path, WithVocabularyOnly())
 	if err != nil {
 		t.Fatal(err)
 	}

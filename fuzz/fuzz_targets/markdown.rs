@@ -13,7 +13,8 @@ fuzz_target!(|bytes: &[u8]| {
             ..ReadOptions::default()
         };
         if let Ok(toc) = read_markdown(bytes, "document", &options) {
-            toc.check(bytes.len() as u64).expect("a sound table of contents");
+            toc.check(bytes.len() as u64)
+                .expect("a sound table of contents");
             round_trip(&toc, &BuildOptions::default());
         }
     }

@@ -9,7 +9,8 @@ use stair_fuzz::{Bytes, round_trip};
 use std::sync::LazyLock;
 
 static TOC: LazyLock<Toc> = LazyLock::new(|| {
-    let document = b"# The <s> handbook\n\n## Gloves {title}\n\nWear.\n\n## Goggles\n\n### {section}\n";
+    let document =
+        b"# The <s> handbook\n\n## Gloves {title}\n\nWear.\n\n## Goggles\n\n### {section}\n";
     read_markdown(document, "document", &ReadOptions::default()).expect("reads")
 });
 

@@ -32,7 +32,12 @@ impl Tokenizer for Bytes {
 pub fn walk(index: &Index) {
     let info = index.info();
     assert_eq!(info.prefix_tokens as usize, index.prefix().len());
-    assert!(index.prefix().iter().all(|&token| token < index.vocab_size()));
+    assert!(
+        index
+            .prefix()
+            .iter()
+            .all(|&token| token < index.vocab_size())
+    );
     let question = index.question();
     let _ = question.encode_question(&Bytes, "a question");
     let mut leaves = 0;
@@ -133,4 +138,3 @@ pub fn round_trip(toc: &Toc, options: &BuildOptions) {
         assert_eq!(section.text, options.text.then_some(expected.text.as_str()));
     }
 }
-
