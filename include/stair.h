@@ -40,8 +40,8 @@
 // Threads. Every function may be called from any thread at any time. Only the memory that results
 // and errors lend must not be read after they are freed.
 //
-// Structs begin with struct_size. Options: set them with their init function, or zero them and set
-// struct_size; NULL gives the defaults. Output structs: set struct_size before the call.
+// Structs begin with struct_size. Options: set them with their init function; NULL gives the
+// defaults. Output structs: set struct_size before the call.
 //
 // The library prints nothing, installs no signal handler, and catches its own panics
 // (STAIR_ERR_PANIC). What may still end the process is listed in docs/abi.md: memory that runs out
@@ -531,7 +531,7 @@ STAIR_NODISCARD STAIR_API stair_status stair_model_options_init(struct stair_mod
 // STAIR_ERR_NOT_A_MODEL, STAIR_ERR_MODEL_CORRUPT, STAIR_ERR_MODEL_ARCHITECTURE,
 // STAIR_ERR_MODEL_VOCABULARY, STAIR_ERR_MODEL_LOAD, STAIR_ERR_BACKEND, STAIR_ERR_CANCELLED, and
 // those of bad arguments.
-STAIR_API
+STAIR_NODISCARD STAIR_API
 stair_status stair_model_open(const char *path,
                               size_t path_len,
                               const struct stair_model_options *options,
@@ -542,7 +542,7 @@ stair_status stair_model_open(const char *path,
 // Fills `*info`; set its `struct_size` before.
 //
 // STAIR_ERR_NULL_POINTER, STAIR_ERR_STRUCT_SIZE, STAIR_ERR_INVALID_HANDLE.
-STAIR_API
+STAIR_NODISCARD STAIR_API
 stair_status stair_model_get_info(const struct stair_model *model,
                                   struct stair_model_info *info,
                                   struct stair_error **error);
@@ -562,7 +562,7 @@ STAIR_NODISCARD STAIR_API stair_status stair_build_options_init(struct stair_bui
 // STAIR_ERR_NOT_FOUND, STAIR_ERR_PERMISSION_DENIED, STAIR_ERR_NOT_A_FILE, STAIR_ERR_IO,
 // STAIR_ERR_NOT_AN_INDEX, STAIR_ERR_INDEX_VERSION, STAIR_ERR_INDEX_CORRUPT, and those of bad
 // arguments.
-STAIR_API
+STAIR_NODISCARD STAIR_API
 stair_status stair_index_open(const char *path,
                               size_t path_len,
                               uint32_t flags,
@@ -573,7 +573,7 @@ stair_status stair_index_open(const char *path,
 //
 // STAIR_ERR_NOT_AN_INDEX, STAIR_ERR_INDEX_VERSION, STAIR_ERR_INDEX_CORRUPT, and those of bad
 // arguments.
-STAIR_API
+STAIR_NODISCARD STAIR_API
 stair_status stair_index_open_buffer(const uint8_t *data,
                                      size_t len,
                                      struct stair_index **out,
@@ -586,7 +586,7 @@ stair_status stair_index_open_buffer(const uint8_t *data,
 //
 // STAIR_ERR_DOCUMENT, STAIR_ERR_NO_HEADINGS, STAIR_ERR_TOKENIZER, STAIR_ERR_TEMPLATE,
 // STAIR_ERR_UNSTABLE_BOUNDARY, STAIR_ERR_TOO_LARGE, and those of bad arguments.
-STAIR_API
+STAIR_NODISCARD STAIR_API
 stair_status stair_index_build(const struct stair_model *model,
                                const char *document,
                                size_t document_len,
@@ -601,7 +601,7 @@ stair_status stair_index_build(const struct stair_model *model,
 //
 // STAIR_ERR_NOT_FOUND (of the folder), STAIR_ERR_PERMISSION_DENIED, STAIR_ERR_NOT_A_FILE,
 // STAIR_ERR_IO, and those of bad arguments.
-STAIR_API
+STAIR_NODISCARD STAIR_API
 stair_status stair_index_save(const struct stair_index *index,
                               const char *path,
                               size_t path_len,
@@ -611,7 +611,7 @@ stair_status stair_index_save(const struct stair_index *index,
 // `stair_index_open` checks. Set `info->struct_size` before.
 //
 // As `stair_index_open`, and STAIR_ERR_STRUCT_SIZE.
-STAIR_API
+STAIR_NODISCARD STAIR_API
 stair_status stair_index_peek(const char *path,
                               size_t path_len,
                               struct stair_index_info *info,
@@ -620,7 +620,7 @@ stair_status stair_index_peek(const char *path,
 // Fills `*info`; set its `struct_size` before.
 //
 // STAIR_ERR_NULL_POINTER, STAIR_ERR_STRUCT_SIZE, STAIR_ERR_INVALID_HANDLE.
-STAIR_API
+STAIR_NODISCARD STAIR_API
 stair_status stair_index_get_info(const struct stair_index *index,
                                   struct stair_index_info *info,
                                   struct stair_error **error);
@@ -629,7 +629,7 @@ stair_status stair_index_get_info(const struct stair_index *index,
 //
 // STAIR_ERR_INVALID_ARGUMENT when there is no such section, STAIR_ERR_NULL_POINTER,
 // STAIR_ERR_STRUCT_SIZE, STAIR_ERR_INVALID_HANDLE.
-STAIR_API
+STAIR_NODISCARD STAIR_API
 stair_status stair_index_section(const struct stair_index *index,
                                  uint32_t id,
                                  struct stair_section *section,
@@ -641,14 +641,14 @@ STAIR_API void stair_index_free(struct stair_index *index);
 // Sets `*options`, of `size` bytes (`sizeof *options`), to the defaults.
 //
 // STAIR_ERR_NULL_POINTER, STAIR_ERR_STRUCT_SIZE.
-STAIR_API
+STAIR_NODISCARD STAIR_API
 stair_status stair_retriever_options_init(struct stair_retriever_options *options,
                                           size_t size);
 
 // Sets `*options`, of `size` bytes (`sizeof *options`), to the defaults; `k` to 3.
 //
 // STAIR_ERR_NULL_POINTER, STAIR_ERR_STRUCT_SIZE.
-STAIR_API
+STAIR_NODISCARD STAIR_API
 stair_status stair_retrieve_options_init(struct stair_retrieve_options *options,
                                          size_t size);
 
@@ -658,7 +658,7 @@ stair_status stair_retrieve_options_init(struct stair_retrieve_options *options,
 //
 // STAIR_ERR_VOCABULARY_MISMATCH, STAIR_ERR_CONTEXT_TOO_SMALL, STAIR_ERR_OUT_OF_MEMORY, and those
 // of bad arguments.
-STAIR_API
+STAIR_NODISCARD STAIR_API
 stair_status stair_retriever_new(const struct stair_model *model,
                                  const struct stair_index *index,
                                  const struct stair_retriever_options *options,
@@ -669,7 +669,7 @@ stair_status stair_retriever_new(const struct stair_model *model,
 // question need not wait. `cancel` may be NULL.
 //
 // STAIR_ERR_CANCELLED, STAIR_ERR_DECODE, STAIR_ERR_CLOSED, STAIR_ERR_INVALID_HANDLE.
-STAIR_API
+STAIR_NODISCARD STAIR_API
 stair_status stair_retriever_warm(const struct stair_retriever *retriever,
                                   const struct stair_cancel *cancel,
                                   struct stair_error **error);
@@ -681,7 +681,7 @@ stair_status stair_retriever_warm(const struct stair_retriever *retriever,
 // STAIR_ERR_EMPTY_QUESTION, STAIR_ERR_INVALID_UTF8, STAIR_ERR_NUL_IN_QUESTION,
 // STAIR_ERR_QUESTION_TOO_LONG, STAIR_ERR_INVALID_K, STAIR_ERR_CANCELLED, STAIR_ERR_TIMEOUT,
 // STAIR_ERR_DECODE, STAIR_ERR_CLOSED, and those of bad arguments.
-STAIR_API
+STAIR_NODISCARD STAIR_API
 stair_status stair_retrieve(const struct stair_retriever *retriever,
                             const char *question,
                             size_t question_len,
@@ -701,7 +701,7 @@ STAIR_API size_t stair_results_count(const struct stair_results *results);
 //
 // STAIR_ERR_INVALID_ARGUMENT when there is no such hit, STAIR_ERR_NULL_POINTER,
 // STAIR_ERR_STRUCT_SIZE, STAIR_ERR_INVALID_HANDLE.
-STAIR_API
+STAIR_NODISCARD STAIR_API
 stair_status stair_results_get(const struct stair_results *results,
                                size_t i,
                                struct stair_hit *hit,
@@ -712,7 +712,7 @@ stair_status stair_results_get(const struct stair_results *results,
 //
 // STAIR_ERR_INVALID_ARGUMENT when there is no such hit or entry, STAIR_ERR_NULL_POINTER,
 // STAIR_ERR_INVALID_HANDLE.
-STAIR_API
+STAIR_NODISCARD STAIR_API
 stair_status stair_results_path(const struct stair_results *results,
                                 size_t i,
                                 size_t entry,
@@ -723,7 +723,7 @@ stair_status stair_results_path(const struct stair_results *results,
 // Fills `*stats`; set its `struct_size` before.
 //
 // STAIR_ERR_NULL_POINTER, STAIR_ERR_STRUCT_SIZE, STAIR_ERR_INVALID_HANDLE.
-STAIR_API
+STAIR_NODISCARD STAIR_API
 stair_status stair_results_stats(const struct stair_results *results,
                                  struct stair_stats *stats,
                                  struct stair_error **error);

@@ -19,7 +19,14 @@ install -m 644 "$build/libstair.a" "$root/lib/libstair.a"
 for file in "$build"/stair-backends/*; do
     install -m 755 -s "$file" "$root/lib/stair-backends/"
 done
-fill() { sed -e "s|@VERSION@|$version|g" -e "s|@PREFIX@|$prefix|g" "$1"; }
+# What a program that links libstair.a links as well; the libraries of llama.cpp have no plain names.
+private="-L\${libdir}/stair-backends -l:libllama.so.0 -l:libggml.so.0 -l:libggml-base.so.0 -lstdc++ -lm -lpthread -ldl -lgcc_s"
+minor=${version#*.}
+fill() {
+    sed -e "s|@VERSION@|$version|g" -e "s|@PREFIX@|$prefix|g" -e "s|@VERSION_MAJOR@|$major|g" \
+        -e "s|@VERSION_MINOR@|${minor%%.*}|g" -e 's|@LIBDIR@|${prefix}/lib|g' \
+        -e 's|@INCLUDEDIR@|${prefix}/include|g' -e "s|@LIBS_PRIVATE@|$private|g" "$1"
+}
 fill "$here/stair.pc.in" > "$root/lib/pkgconfig/stair.pc"
 fill "$here/StairConfig.cmake.in" > "$root/lib/cmake/Stair/StairConfig.cmake"
 fill "$here/StairConfigVersion.cmake.in" > "$root/lib/cmake/Stair/StairConfigVersion.cmake"

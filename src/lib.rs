@@ -37,8 +37,8 @@
 //!
 //! # What the library does not do
 //!
-//! It prints nothing, installs no signal handler, and starts no thread before a retriever exists.
-//! It never names a section that is not in the index, and never takes a title from generated text.
+//! It prints nothing and installs no signal handler. No thread of its own outlives a call before a
+//! retriever exists. It never names a section that is not in the index, and never takes a title from generated text.
 //!
 //! # Features
 //!
@@ -57,6 +57,8 @@ pub mod engine;
 pub mod error;
 pub mod files;
 pub mod index;
+#[cfg(feature = "engine")]
+mod panics;
 #[cfg(feature = "building")]
 pub mod prompt;
 #[cfg(feature = "engine")]

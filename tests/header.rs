@@ -39,13 +39,21 @@ fn the_committed_header_is_the_generated_one() {
 /// A status that nobody looks at is a mistake. cbindgen marks such functions by an attribute that
 /// Rust's own lints would trip over, so it is added here.
 fn mark_unused_results(header: &str) -> String {
-    header
-        .replace(
-            "STAIR_API stair_status stair_",
-            "STAIR_NODISCARD STAIR_API stair_status stair_",
-        )
-        .replace(
-            "STAIR_NODISCARD STAIR_API stair_status stair_error_code",
-            "STAIR_API stair_status stair_error_code",
-        )
+    let mut marked = String::new();
+    let mut lines = header.lines().peekable();
+    while let Some(line) = lines.next() {
+        let next = lines.peek().copied().unwrap_or_default();
+        let prototype = match line {
+            "STAIR_API" => next,
+            _ => line.strip_prefix("STAIR_API ").unwrap_or_default(),
+        };
+        let tells_of_failure = prototype.starts_with("stair_status ")
+            && !prototype.starts_with("stair_status stair_error_code");
+        if tells_of_failure {
+            marked.push_str("STAIR_NODISCARD ");
+        }
+        marked.push_str(line);
+        marked.push('\n');
+    }
+    marked
 }

@@ -4,7 +4,7 @@
 #
 #   packaging/cuda/check.sh FOLDER [MODEL.gguf]
 #
-# FOLDER is target/cuda/release. With a model it also asks the handbook a question.
+# FOLDER is target/cuda/release. With a model it also asks a question.
 set -euo pipefail
 
 main() {
@@ -53,11 +53,13 @@ main() {
     done
     [ -n "$model" ] || exit 0
 
-    local question="How many remote days may I work in a month?"
-    "$built/stair" build "$root/examples/handbook/handbook.md" -m "$model" -o "$scratch/x.stair" --json >/dev/null
+    # A document of three sections: this is not about speed.
+    printf '# House rules\n\n## 1 Leave\n\nTwenty days.\n\n## 2 Travel\n\nBy train.\n\n## 3 Keys\n\nAt the desk.\n' \
+        >"$scratch/x.md"
+    "$built/stair" build "$scratch/x.md" -m "$model" -o "$scratch/x.stair" --json >/dev/null
     for state in none cudart all; do
         STAIR_BACKENDS=$scratch/$state "$built/stair" retrieve -i "$scratch/x.stair" -m "$model" -k 1 --json \
-            --max-parallel 1 "$question" >"$scratch/answer" 2>"$scratch/errors" ||
+            --threads 1 "How do I travel?" >"$scratch/answer" 2>"$scratch/errors" ||
             fail "stair ended with $? ($state): $(cat "$scratch/errors")"
         [ ! -s "$scratch/errors" ] || fail "stair was not silent ($state): $(cat "$scratch/errors")"
         [ "$(wc -l <"$scratch/answer")" = 1 ] || fail "more than an answer ($state): $(cat "$scratch/answer")"

@@ -4,8 +4,7 @@
 use super::error::{self, stair_error};
 use super::status::{STAIR_OK, stair_status};
 use crate::error::{Error, Result};
-use std::any::Any;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use crate::panics;
 
 /// Runs the body of a fallible function and reports its error through `out`, if that is not NULL.
 pub(super) fn fallible(
@@ -32,20 +31,14 @@ pub(super) fn infallible<T>(fallback: T, body: impl FnOnce() -> T) -> T {
     guarded(body).unwrap_or(fallback)
 }
 
+/// State that a panic may leave half-changed lies behind locks that are released, and handles are
+/// made only when a body succeeds.
 fn guarded<T>(body: impl FnOnce() -> T) -> Result<T> {
-    // State that a panic may leave half-changed lives behind locks that are released, and in
-    // handles that are made only when a body succeeds.
-    catch_unwind(AssertUnwindSafe(|| {
+    panics::silence();
+    panics::catch(|| {
         forced_panic();
         body()
-    }))
-    .map_err(|payload| Error::Panic(describe(&*payload)))
-}
-
-fn describe(payload: &(dyn Any + Send)) -> String {
-    let text = payload.downcast_ref::<&str>().copied();
-    let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
-    text.unwrap_or("no message").to_owned()
+    })
 }
 
 /// Checks that `pointer` is not NULL.
@@ -81,11 +74,8 @@ mod tests {
     #[test]
     fn a_panic_becomes_a_status_and_a_message() {
         let mut out = std::ptr::null_mut();
-        let hook = std::panic::take_hook();
-        std::panic::set_hook(Box::new(|_| ()));
         PANIC.set(true);
         let status = fallible(&mut out, || Ok(()));
-        std::panic::set_hook(hook);
         assert_eq!(status, STAIR_ERR_PANIC);
         unsafe {
             assert_eq!(stair_error_code(out), STAIR_ERR_PANIC);
@@ -98,11 +88,8 @@ mod tests {
 
     #[test]
     fn a_panic_where_no_error_can_be_told_gives_the_fallback() {
-        let hook = std::panic::take_hook();
-        std::panic::set_hook(Box::new(|_| ()));
         PANIC.set(true);
         let value = infallible(7, || 8);
-        std::panic::set_hook(hook);
         assert_eq!(value, 7);
     }
 }

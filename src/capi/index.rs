@@ -333,7 +333,12 @@ pub unsafe extern "C" fn stair_index_section(
             let what = format!("there is no section {id}: this index has {count}, from 0");
             return Err(Error::InvalidArgument(what));
         };
-        // In the file a NUL follows every text, which `Index::open` checked.
+        // In the file a NUL follows every text, which `Index::open` checked. An empty one may be
+        // the stand-in for a text that changed since, so it is given as a literal.
+        let pointer = |text: &str| match text.is_empty() {
+            true => c"".as_ptr(),
+            false => text.as_ptr().cast(),
+        };
         let value = stair_section {
             struct_size: 0,
             id,
@@ -343,11 +348,11 @@ pub unsafe extern "C" fn stair_index_section(
             page: found.page.unwrap_or(STAIR_NONE),
             span_start: found.span.start,
             span_end: found.span.end,
-            number: found.number.as_ptr().cast(),
+            number: pointer(found.number),
             number_len: found.number.len(),
-            title: found.title.as_ptr().cast(),
+            title: pointer(found.title),
             title_len: found.title.len(),
-            text: found.text.map_or(ptr::null(), |text| text.as_ptr().cast()),
+            text: found.text.map_or(ptr::null(), pointer),
             text_len: found.text.map_or(0, str::len),
         };
         // SAFETY: the caller passes NULL or a struct of `struct_size` bytes.

@@ -148,6 +148,11 @@ pub unsafe extern "C" fn stair_retriever_new(
         let (model, index) = (model::find(model)?, index::find(index)?);
         // SAFETY: the header says what the pointer is.
         let given = unsafe { options::read(options)? };
+        if given.reserved != 0 {
+            return Err(Error::InvalidArgument(
+                "stair_retriever_options.reserved is not 0: set it to 0".to_owned(),
+            ));
+        }
         let mut options = RetrieverOptions::default();
         options.threads = nonzero(given.threads);
         options.context_tokens = nonzero(given.context_tokens);

@@ -73,5 +73,7 @@ mod tests {
             1,
             "BUILD_INFO names the format"
         );
+        let manifest = include_str!("../../Cargo.toml");
+        assert!(manifest.contains("llama-cpp-2 = { version = \"=0.1.160\""));
     }
 }

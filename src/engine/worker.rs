@@ -7,6 +7,7 @@
 use crate::cancel::CancelToken;
 use crate::error::{Error, Result};
 use crate::index::Index;
+use crate::panics;
 use crate::search::model::{Batch, LanguageModel, Seq};
 use crate::search::{Found, Room, Search, SearchOptions};
 use parking_lot::{Condvar, Mutex};
@@ -53,6 +54,8 @@ pub(crate) struct Queue {
 struct QueueState {
     waiting: VecDeque<(Request, Arc<Reply>)>,
     closed: bool,
+    /// The message of the worker's panic: it answers no more.
+    panicked: Option<String>,
 }
 
 /// Where the worker leaves the answer to one request.
@@ -71,7 +74,7 @@ impl Queue {
         {
             let mut state = self.state.lock();
             if state.closed {
-                return Err(Error::Closed);
+                return Err(state.why_closed());
             }
             state.waiting.push_back((request, Arc::clone(&reply)));
         }
@@ -117,11 +120,26 @@ impl Queue {
     }
 
     /// Answers everybody who still waits; nobody is left to do it once the worker has ended.
-    fn abandon(&self) {
+    fn abandon(&self, panicked: Option<String>) {
         let mut state = self.state.lock();
         state.closed = true;
-        for (_, reply) in state.waiting.drain(..) {
-            reply.give(Err(Error::Closed));
+        state.panicked = panicked;
+        while let Some((_, reply)) = state.waiting.pop_front() {
+            reply.give(Err(state.why_closed()));
+        }
+    }
+
+    /// Whether somebody waits who is not in flight yet.
+    fn has_waiting(&self) -> bool {
+        !self.state.lock().waiting.is_empty()
+    }
+}
+
+impl QueueState {
+    fn why_closed(&self) -> Error {
+        match &self.panicked {
+            Some(message) => Error::Panic(message.clone()),
+            None => Error::Closed,
         }
     }
 }
@@ -185,8 +203,8 @@ pub(crate) struct Worker<'a, M> {
     index: &'a Index,
     queue: &'a Queue,
     division: Division,
-    /// Whether sequence 0 holds the prefix.
-    warm: bool,
+    /// Tokens of the prefix that sequence 0 holds.
+    prefilled: usize,
     flights: Vec<Option<Flight>>,
     searches: Vec<Search>,
     batch: Batch,
@@ -203,7 +221,7 @@ impl<'a, M: LanguageModel> Worker<'a, M> {
             index,
             queue,
             division,
-            warm: false,
+            prefilled: 0,
             flights: (0..division.parallel).map(|_| None).collect(),
             searches: (0..division.parallel).map(|_| Search::new()).collect(),
             batch: Batch::default(),
@@ -212,14 +230,30 @@ impl<'a, M: LanguageModel> Worker<'a, M> {
         }
     }
 
-    /// Answers until the queue is closed.
+    /// Answers until the queue is closed, or until a panic, which is the answer to everybody from
+    /// then on.
     pub fn run(&mut self) {
-        while self.admit() {
-            if let Err(error) = self.round() {
-                self.fail_all(&error);
+        let result = panics::catch(|| {
+            while self.admit() {
+                if let Err(error) = self.round() {
+                    self.fail_all(&error);
+                }
             }
+        });
+        let (error, panicked) = match result {
+            Ok(()) => (Error::Closed, None),
+            Err(error) => {
+                let message = match &error {
+                    Error::Panic(message) => message.clone(),
+                    other => other.to_string(),
+                };
+                (error, Some(message))
+            }
+        };
+        for flight in self.flights.iter_mut().filter_map(Option::take) {
+            flight.reply.give(Err(copy(&error)));
         }
-        self.fail_all(&Error::Closed);
+        self.queue.abandon(panicked);
     }
 
     /// Takes requests in as long as there is room for them; waits for one if none is in flight.
@@ -252,9 +286,8 @@ impl<'a, M: LanguageModel> Worker<'a, M> {
         if self.flights.iter().all(Option::is_none) {
             return Ok(());
         }
-        if !self.warm {
-            self.prefill()?;
-            return Ok(());
+        if self.prefilled < self.index.prefix().len() {
+            return self.prefill();
         }
         self.fill_batch()?;
         if !self.batch.is_empty() {
@@ -278,26 +311,31 @@ impl<'a, M: LanguageModel> Worker<'a, M> {
     }
 
     /// Decodes the prefix, in pieces of one batch, between which it looks whether anybody still
-    /// waits for it.
+    /// waits for it. If nobody does, the next question finds what is done and goes on from there.
     fn prefill(&mut self) -> Result<()> {
-        let prefix = self.index.prefix().to_vec();
-        let started = Instant::now();
-        let capacity = self.model.capacity();
-        let mut at = 0;
-        for piece in prefix.chunks(capacity.batch) {
+        let index = self.index;
+        let prefix = index.prefix();
+        let piece_len = self.model.capacity().batch.max(1);
+        while self.prefilled < prefix.len() {
             self.drop_given_up()?;
-            if self.queue.is_closed() || self.flights.iter().all(Option::is_none) {
-                return self.model.clear(Seq::PREFIX);
+            let wanted = self.flights.iter().any(Option::is_some) || self.queue.has_waiting();
+            if self.queue.is_closed() || !wanted {
+                return Ok(());
             }
+            let started = Instant::now();
+            let end = prefix.len().min(self.prefilled + piece_len);
+            let piece = &prefix[self.prefilled..end];
             self.batch.clear();
-            self.batch.push(Seq::PREFIX, at, piece, piece.len());
+            self.batch
+                .push(Seq::PREFIX, self.prefilled as u32, piece, piece.len());
             self.model.decode(&self.batch, &mut |_, _| Ok(()))?;
-            at += piece.len() as u32;
+            self.prefilled = end;
+            for flight in self.flights.iter_mut().flatten() {
+                flight.outcome.prefix_tokens += piece.len() as u32;
+                flight.outcome.prefill += started.elapsed();
+            }
         }
-        self.warm = true;
         for flight in self.flights.iter_mut().flatten() {
-            flight.outcome.prefix_tokens = at;
-            flight.outcome.prefill = started.elapsed();
             flight.started = Instant::now();
         }
         Ok(())
@@ -460,13 +498,9 @@ impl<'a, M: LanguageModel> Worker<'a, M> {
     /// anew.
     fn fail_all(&mut self, error: &Error) {
         for flight in self.flights.iter_mut().filter_map(Option::take) {
-            flight.reply.give(Err(match error {
-                Error::Closed => Error::Closed,
-                Error::Internal(what) => Error::Internal(what.clone()),
-                error => Error::Decode(error.to_string()),
-            }));
+            flight.reply.give(Err(copy(error)));
         }
-        self.warm = false;
+        self.prefilled = 0;
         for seq in 0..self.model.capacity().sequences {
             // A sequence that cannot be emptied shows as an error at its next use.
             let _ = self.model.clear(Seq(seq));
@@ -479,12 +513,13 @@ impl<'a, M: LanguageModel> Worker<'a, M> {
     }
 }
 
-impl<M> Drop for Worker<'_, M> {
-    /// Also when the worker panicked: nobody waits for ever.
-    fn drop(&mut self) {
-        for flight in self.flights.iter_mut().filter_map(Option::take) {
-            flight.reply.give(Err(Error::Closed));
-        }
-        self.queue.abandon();
+/// The same error for everybody whom it concerns.
+fn copy(error: &Error) -> Error {
+    match error {
+        Error::Closed => Error::Closed,
+        Error::Panic(message) => Error::Panic(message.clone()),
+        Error::Internal(what) => Error::Internal(what.clone()),
+        Error::Decode(what) => Error::Decode(what.clone()),
+        other => Error::Decode(other.to_string()),
     }
 }

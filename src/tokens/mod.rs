@@ -1,5 +1,5 @@
 //! Tokenizers: a text to the token ids of one vocabulary. Two kinds exist: the vocabulary inside a
-//! GGUF model ([`crate::engine::Vocabulary`]) and a `tokenizer.json` ([`TokenizerJson`]).
+//! GGUF model (`Model`) and a `tokenizer.json` ([`TokenizerJson`]).
 
 #[cfg(feature = "building")]
 mod json;

@@ -173,7 +173,10 @@ impl Metadata {
             other => panic!("{other:?} is no token"),
         };
         let config = json!({"eos_token": tokens[end as usize]});
-        (tokenizer.to_string().into_bytes(), config.to_string().into_bytes())
+        (
+            tokenizer.to_string().into_bytes(),
+            config.to_string().into_bytes(),
+        )
     }
 }
 

@@ -7,8 +7,8 @@
 pub mod gguf;
 
 use stair::index::{BuildOptions, build};
-use stair::tokens::Tokenizer;
 use stair::toc::{self, ReadOptions};
+use stair::tokens::Tokenizer;
 use stair::{Hits, Index, Model, ModelOptions, RetrieveOptions, files};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
@@ -127,7 +127,9 @@ pub fn scratch() -> &'static Path {
 pub fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     // A test that failed under it left nothing half-done.
-    ALONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    ALONE
+        .lock()
+        .unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
 /// Options for `k` sections.
@@ -139,7 +141,10 @@ pub fn top(k: usize) -> RetrieveOptions {
 
 /// The sections of an answer and their scores.
 pub fn ranking(hits: &Hits) -> Vec<(u32, f64)> {
-    hits.hits.iter().map(|hit| (hit.section, hit.log_prob)).collect()
+    hits.hits
+        .iter()
+        .map(|hit| (hit.section, hit.log_prob))
+        .collect()
 }
 
 /// Compares two rankings of one question whose scores may differ by `epsilon`: sections that stand
@@ -156,9 +161,15 @@ pub fn assert_close(a: &[(u32, f64)], b: &[(u32, f64)], epsilon: f64, what: &str
             continue;
         }
         // Another section in its place: only as one of a tie, which may reach past the last rank.
-        let in_b = b.iter().find(|&&(id, _)| id == section).map(|&(_, score)| score);
+        let in_b = b
+            .iter()
+            .find(|&&(id, _)| id == section)
+            .map(|&(_, score)| score);
         let tie = in_b.unwrap_or(b[b.len() - 1].1);
-        assert!((score - tie).abs() <= epsilon, "{what}, rank {i}: {a:?} and {b:?}");
+        assert!(
+            (score - tie).abs() <= epsilon,
+            "{what}, rank {i}: {a:?} and {b:?}"
+        );
     }
     largest
 }

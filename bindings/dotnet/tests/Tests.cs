@@ -514,7 +514,7 @@ internal static class Tests
             var options = new RetrieveOptions { K = 2 };
             var alone = questions.Select(question => retriever.Retrieve(question, options)).ToArray();
             var together = Task.WhenAll(
-                Enumerable.Range(0, 8 * questions.Length)
+                Enumerable.Range(0, 8)
                     .Select(i => retriever.RetrieveAsync(questions[i % questions.Length], options)))
                 .GetAwaiter().GetResult();
             for (int i = 0; i < together.Length; i++)
