@@ -3,6 +3,7 @@
 #   fuzz/run.sh TARGET SECONDS [INPUT...]
 # With inputs, runs these alone. FUZZ_TARGET_DIR is where it is built (default fuzz/target).
 set -eu
+from=$PWD
 cd "$(dirname "$0")"
 target=$1
 seconds=$2
@@ -20,6 +21,7 @@ RUSTC_BOOTSTRAP=1 CARGO_TARGET_DIR=$build \
     cargo build --release --target "$triple" --bin "$target"
 
 if [ $# -gt 0 ]; then
+    cd "$from"
     exec "$build/$triple/release/$target" "$@"
 fi
 mkdir -p "corpus/$target" "artifacts/$target"

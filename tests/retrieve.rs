@@ -325,6 +325,64 @@ fn the_best_sections_are_those_of_brute_force() {
 }
 
 #[test]
+fn zz_debug() {
+    let q = "What does the late shift earn on top of basic pay?";
+    let document = handbook();
+    let index = &document.index;
+    let model = model();
+    let encode = |text: &str| model.encode(text, Special::AsText).expect("tokenises");
+    let prefix = index.prefix().to_vec();
+    for (kv, piece_len) in [(KvType::F16, 512), (KvType::F32, 512), (KvType::F16, 64)] {
+    let options = ContextOptions {
+        capacity: Capacity { sequences: 12, batch: 512, rows: 512, context: prefix.len() + 1024 },
+        threads: 1,
+        kv_type: kv,
+    };
+    let mut context = Context::new(&model, &options).expect("a context");
+    let mut batch = Batch::default();
+    let mut at = 0;
+    for piece in prefix.chunks(piece_len) {
+        batch.clear();
+        batch.push(Seq::PREFIX, at, piece, piece.len());
+        context.decode(&batch, &mut |_, _| Ok(())).expect("decodes");
+        at += piece.len() as u32;
+    }
+    let end = model.end_of_text().expect("has one");
+    let tokens = index.question().encode_question(&*model, q).expect("e");
+    let mut first_logits = Vec::new();
+    batch.clear();
+    batch.push(Seq(1), at, &tokens, tokens.len() - 1);
+    context.fork(Seq::PREFIX, Seq(1)).expect("forks");
+    context.decode(&batch, &mut |_, l| { first_logits = l.to_vec(); Ok(()) }).expect("decodes");
+    let start = at + tokens.len() as u32;
+    let ids = [1u32, 22, 67, 61, 4, 25];
+    let titles: Vec<Vec<u32>> = ids.iter().map(|&id| {
+        index.question().titles(&*model, end).expect("t").encode(&index.section(id).expect("s").identifier()).expect("e")
+    }).collect();
+    // a: all of a title in one decode alone
+    for (mode, step) in [("whole", usize::MAX), ("one", 1), ("two", 2), ("three", 3)] {
+        for (id, title) in ids.iter().zip(&titles) {
+            context.fork(Seq(1), Seq(2)).expect("f");
+            let mut sum = log_softmax(&first_logits, title[0]);
+            let mut detail = vec![sum];
+            let body = &title[..title.len() - 1];
+            let mut pos = 0usize;
+            while pos < body.len() {
+                let n = step.min(body.len() - pos);
+                batch.clear();
+                batch.push(Seq(2), start + pos as u32, &body[pos..pos + n], 0);
+                let mut i = pos;
+                context.decode(&batch, &mut |_, l| { i += 1; let x = log_softmax(l, title[i]); sum += x; detail.push(x); Ok(()) }).expect("d");
+                pos += n;
+            }
+            context.clear(Seq(2)).expect("c");
+            eprintln!("{kv:?} {piece_len} {mode} {id}: {sum:.5} tokens {title:?} {detail:.3?}");
+        }
+    }
+    }
+}
+
+#[test]
 fn the_best_sections_of_a_textbook_are_those_of_brute_force() {
     if std::env::var_os("STAIR_TEST_FULL").is_none() {
         eprintln!("left out: it takes minutes; set STAIR_TEST_FULL=1");

@@ -66,6 +66,11 @@ def main(folder):
     tolerance = float(TOLERANCE) if TOLERANCE else min(2.0, max(0.25, 3 * noise.largest))
     say(f"  so differences up to {tolerance:.2f} pass")
 
+    say("== libstair.so through stair.h")
+    first = reference.answers[0] if reference.answers else {}
+    if first.get("hits"):
+        through_c(check, folder, first, tolerance)
+
     where = "GPU" if on_gpu else "CPU"
     runs = [(callers, None) for callers in CALLERS]
     if on_gpu and CALLERS and CALLERS[-1] > 8:
@@ -118,6 +123,19 @@ def devices(folder):
     if done.returncode != 0:
         return {"devices": [], "cuda_plugin": f"devices.py ended with {done.returncode}"}
     return json.loads(done.stdout)
+
+
+def through_c(check, folder, expected, tolerance):
+    """Asks with the C example what the command has answered."""
+    command = [folder / "bin/ask", folder / "model.gguf", folder / "index.stair", expected["query"]]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    say(f"  {' '.join(done.stdout.split())[:160]}")
+    check(done.returncode == 0 and not done.stderr, f"ask ended with {done.returncode}: {done.stderr[:300]}")
+    scores = [float(line.rsplit(None, 1)[1]) for line in done.stdout.splitlines() if line.startswith("  ")]
+    wanted = [hit["log_prob"] for hit in expected["hits"]]
+    # Rounded to three places when they were printed.
+    close = all(abs(score - other) <= tolerance + 0.001 for score, other in zip(scores, wanted))
+    check(len(scores) == len(wanted) and close, f"ask scored {scores} and the command {wanted}")
 
 
 def sound(check, name, run):

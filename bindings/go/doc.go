@@ -31,7 +31,7 @@
 // # Closing
 //
 // Close may be called more than once. It lets calls in flight finish and does not wait for them:
-// the last of them releases the memory. Every later call returns an error that is [ErrClosed]. A
+// the last of them releases what was closed. Every later call returns an error that is [ErrClosed]. A
 // retriever keeps what it needs of its model and index, so the three may be closed in any order.
 // What is dropped without Close is released some time after the garbage collector finds it;
 // models are large, so do not count on that.

@@ -159,7 +159,8 @@ func (r *Retriever) Retrieve(ctx context.Context, question string, options ...Re
 	return copyResult(C.go_handle(results))
 }
 
-// Close releases the retriever. Questions in flight are still answered. It always returns nil.
+// Close releases the retriever. Questions in flight are still answered. If there are none, it waits
+// for the end of the model's current step. It always returns nil.
 func (r *Retriever) Close() error {
 	r.handle.close()
 	return nil

@@ -50,10 +50,13 @@ main() {
     rm -rf "$folder"
     mkdir -p "$to/bin" "$to/lib/stair-backends"
     cp "$built/stair" "$to/bin/"
-    cp "$built/libstair.so" "$to/lib/"
+    local soname
+    soname=$(readelf -d "$built/libstair.so" | sed -n 's/.*(SONAME).*\[\(.*\)\]/\1/p')
+    cp "$built/libstair.so" "$to/lib/$soname"
+    ln -s "$soname" "$to/lib/libstair.so"
     cp "$built"/stair-backends/*.so* "$to/lib/stair-backends/"
     strip "$to/bin/stair"
-    strip --strip-unneeded "$to/lib/libstair.so" "$to"/lib/stair-backends/*.so*
+    strip --strip-unneeded "$to/lib/$soname" "$to"/lib/stair-backends/*.so*
     if [ -e "$to/lib/stair-backends/libggml-cuda.so" ]; then
         cp "$toolkit/lib/libcudart.so.13" "$to/lib/stair-backends/"
         if [ "$cublas" = yes ]; then
@@ -62,6 +65,10 @@ main() {
     else
         echo "carry: $built holds no libggml-cuda.so: this folder is for the CPU" >&2
     fi
+    # The library through its C header, too: the command has the library's code in it.
+    cc -std=c11 -O2 -I "$root/include" "$root/examples/c/ask.c" -o "$to/bin/ask" -pthread \
+        -L "$to/lib" -lstair -Wl,--disable-new-dtags,-rpath,'$ORIGIN/../lib' \
+        -Wl,-rpath-link,"$to/lib/stair-backends"
     cp -L "$model" "$to/model.gguf"
     cp "$root/benches/device.sh" "$to/"
     mkdir "$to/device"
@@ -74,8 +81,8 @@ main() {
 import json, pathlib, sys
 to, document, model, when = sys.argv[1:]
 to = pathlib.Path(to)
-sizes = {f.name: f.stat().st_size for f in [*(to / "bin").iterdir(), *(to / "lib").rglob("*.so*")]}
-big = ("stair", "libstair.so", "libllama.so.0", "libggml-cuda.so", "libcudart.so.13", "libcublas.so.13")
+files = [*(to / "bin").iterdir(), *(to / "lib").rglob("*.so*")]
+sizes = {f.name: f.stat().st_size for f in files if not f.is_symlink() and "ggml-cpu" not in f.name}
 built = json.loads((to / "build.json").read_text())
 print(json.dumps({
     "made": when,
@@ -83,7 +90,7 @@ print(json.dumps({
     "document": f"{built['title']}: {built['leaves']} sections, {built['prefix_tokens']} tokens, "
                 f"{built['trie_nodes']} nodes",
     "questions": len((to / "questions.jsonl").read_text().splitlines()),
-    "bytes": {name: sizes[name] for name in big if name in sizes},
+    "bytes": ", ".join(f"{name} {size:,}" for name, size in sorted(sizes.items())),
 }))
 PY
     rm "$to/build.json"

@@ -523,3 +523,6 @@ fn copy(error: &Error) -> Error {
         other => Error::Decode(other.to_string()),
     }
 }
+
+#[cfg(all(test, feature = "building"))]
+mod tests;

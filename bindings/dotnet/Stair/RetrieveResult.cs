@@ -70,7 +70,10 @@ namespace Stair
         /// <summary>Tokens that the search evaluated.</summary>
         public int SearchTokens { get; }
 
-        /// <summary>Tokens of the table of contents that were decoded while this question waited; 0 on a warm retriever.</summary>
+        /// <summary>
+        /// Tokens of the table of contents that were decoded while this question waited; 0 on a
+        /// warm retriever.
+        /// </summary>
         public int PrefixTokens { get; }
 
         /// <summary>The time for the table of contents.</summary>

@@ -98,7 +98,10 @@ namespace Stair
         /// <summary>The context is too small for the table of contents, a question and the search.</summary>
         ContextTooSmall = 500,
 
-        /// <summary>The caller cancelled. Methods that take a token throw <see cref="OperationCanceledException"/> for it.</summary>
+        /// <summary>
+        /// The caller cancelled. Methods that take a token throw
+        /// <see cref="OperationCanceledException"/> for it.
+        /// </summary>
         Cancelled = 501,
 
         /// <summary>The deadline passed.</summary>

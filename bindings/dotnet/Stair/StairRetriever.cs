@@ -58,10 +58,14 @@ namespace Stair
 
         /// <summary>Finds the sections that answer a question.</summary>
         /// <param name="question">The question, in any language.</param>
-        /// <param name="options">How; null for three hits (fewer if the document has fewer leaves) and no deadline.</param>
+        /// <param name="options">
+        /// How; null for three hits (fewer if the document has fewer leaves) and no deadline.
+        /// </param>
         /// <param name="cancellationToken">Ends the search early.</param>
         /// <returns>The sections, the best first.</returns>
-        /// <exception cref="StairException">The question or an option is not usable, the deadline passed, or the model failed.</exception>
+        /// <exception cref="StairException">
+        /// The question or an option is not usable, the deadline passed, or the model failed.
+        /// </exception>
         /// <exception cref="OperationCanceledException">The token was cancelled.</exception>
         /// <exception cref="ObjectDisposedException">The retriever is disposed.</exception>
         public RetrieveResult Retrieve(
@@ -75,10 +79,14 @@ namespace Stair
 #if NETCOREAPP || NETSTANDARD2_1
         /// <summary>Finds the sections that answer a question that is UTF-8 already. Nothing is copied.</summary>
         /// <param name="utf8Question">The question, in any language.</param>
-        /// <param name="options">How; null for three hits (fewer if the document has fewer leaves) and no deadline.</param>
+        /// <param name="options">
+        /// How; null for three hits (fewer if the document has fewer leaves) and no deadline.
+        /// </param>
         /// <param name="cancellationToken">Ends the search early.</param>
         /// <returns>The sections, the best first.</returns>
-        /// <exception cref="StairException">The question or an option is not usable, the deadline passed, or the model failed.</exception>
+        /// <exception cref="StairException">
+        /// The question or an option is not usable, the deadline passed, or the model failed.
+        /// </exception>
         /// <exception cref="OperationCanceledException">The token was cancelled.</exception>
         /// <exception cref="ObjectDisposedException">The retriever is disposed.</exception>
         public RetrieveResult Retrieve(
@@ -98,10 +106,14 @@ namespace Stair
         /// model is long, and the thread pool stays free for other work.
         /// </summary>
         /// <param name="question">The question, in any language.</param>
-        /// <param name="options">How; null for three hits (fewer if the document has fewer leaves) and no deadline.</param>
+        /// <param name="options">
+        /// How; null for three hits (fewer if the document has fewer leaves) and no deadline.
+        /// </param>
         /// <param name="cancellationToken">Ends the search early: the task is then cancelled.</param>
         /// <returns>The sections, the best first.</returns>
-        /// <exception cref="StairException">The question or an option is not usable, the deadline passed, or the model failed.</exception>
+        /// <exception cref="StairException">
+        /// The question or an option is not usable, the deadline passed, or the model failed.
+        /// </exception>
         /// <exception cref="OperationCanceledException">The token was cancelled.</exception>
         /// <exception cref="ObjectDisposedException">The retriever is disposed.</exception>
         public Task<RetrieveResult> RetrieveAsync(

@@ -1,0 +1,467 @@
+//! The worker with a model that is a table: several callers, faults, and who gets served when.
+
+use super::*;
+use crate::index::{BuildOptions, build};
+use crate::search::model::Capacity;
+use crate::search::{Scoring, top_k};
+use crate::toc::{ReadOptions, read_markdown};
+use crate::tokens::testing::Bytes;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+const PARALLEL: usize = 4;
+const STATES: usize = 5;
+
+/// What a test sees of the model, and does to it.
+#[derive(Default)]
+struct Control {
+    /// For each decode, its sequences.
+    log: Mutex<Vec<Vec<u16>>>,
+    prefix_tokens: AtomicUsize,
+    /// Decodes wait as long as this is held.
+    gate: Mutex<()>,
+    fail_once: AtomicBool,
+    panic_once: AtomicBool,
+}
+
+impl Control {
+    fn decodes(&self) -> usize {
+        self.log.lock().len()
+    }
+
+    /// Waits until the worker has begun decode number `count`.
+    fn await_decode(&self, count: usize) {
+        eventually(|| self.decodes() >= count, "the worker decodes");
+    }
+}
+
+fn eventually(condition: impl Fn() -> bool, what: &str) {
+    let until = Instant::now() + Duration::from_secs(30);
+    while !condition() {
+        assert!(Instant::now() < until, "in vain: {what}");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// A model whose logits are a fixed function of all tokens before them; not numbers when these
+/// have a tilde. It refuses whatever llama.cpp would assert on.
+struct Mock {
+    capacity: Capacity,
+    sequences: Vec<Vec<u32>>,
+    control: Arc<Control>,
+}
+
+impl Mock {
+    fn new(batch: usize, rows: usize) -> Self {
+        let sequences = 1 + PARALLEL * STATES;
+        Self {
+            capacity: Capacity {
+                sequences: sequences as u16,
+                batch,
+                rows,
+                context: 1 << 20,
+            },
+            sequences: vec![Vec::new(); sequences],
+            control: Arc::default(),
+        }
+    }
+}
+
+impl LanguageModel for Mock {
+    fn capacity(&self) -> Capacity {
+        self.capacity
+    }
+
+    fn fork(&mut self, from: Seq, to: Seq) -> Result<()> {
+        let (from, to) = (usize::from(from.0), usize::from(to.0));
+        assert!(self.sequences[to].is_empty(), "sequence {to} is in use");
+        assert!(!self.sequences[from].is_empty(), "sequence {from} is empty");
+        self.sequences[to] = self.sequences[from].clone();
+        Ok(())
+    }
+
+    fn clear(&mut self, seq: Seq) -> Result<()> {
+        self.sequences[usize::from(seq.0)].clear();
+        Ok(())
+    }
+
+    fn decode(
+        &mut self,
+        batch: &Batch,
+        row: &mut dyn FnMut(usize, &[f32]) -> Result<()>,
+    ) -> Result<()> {
+        assert!(batch.token_count() <= self.capacity.batch && !batch.is_empty());
+        assert!(batch.row_count() <= self.capacity.rows);
+        let seqs = batch.appends().iter().map(|append| append.seq.0).collect();
+        self.control.log.lock().push(seqs);
+        drop(self.control.gate.lock());
+        if self.control.panic_once.swap(false, Ordering::SeqCst) {
+            panic!("forced");
+        }
+        if self.control.fail_once.swap(false, Ordering::SeqCst) {
+            self.sequences.iter_mut().for_each(Vec::clear);
+            return Err(Error::Decode("forced".to_owned()));
+        }
+        for (number, append) in batch.appends().iter().enumerate() {
+            let tokens = batch.tokens(append);
+            if append.seq == Seq::PREFIX {
+                let count = &self.control.prefix_tokens;
+                count.fetch_add(tokens.len(), Ordering::SeqCst);
+            }
+            let sequence = &mut self.sequences[usize::from(append.seq.0)];
+            assert_eq!(sequence.len(), append.position as usize);
+            for (at, &token) in tokens.iter().enumerate() {
+                sequence.push(token);
+                if at >= append.first_row {
+                    row(number, &logits(sequence))?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn logits(tokens: &[u32]) -> Vec<f32> {
+    if tokens.contains(&u32::from(b'~')) {
+        return vec![f32::NAN; 257];
+    }
+    let mix = |hash: u64, token: u64| {
+        let hash = (hash ^ token).wrapping_mul(0x2545_F491_4F6C_DD1D);
+        hash ^ (hash >> 29)
+    };
+    let hash = tokens.iter().fold(1, |hash, &t| mix(hash, t.into()));
+    let row = |token| (mix(hash, token) % 1000) as f32 / 250.0;
+    (0..257).map(row).collect()
+}
+
+/// Nine titles under three beginnings.
+fn index() -> Index {
+    let mut document = String::new();
+    for chapter in ["Alpha", "Beta", "Gamma"] {
+        for section in ["one", "two", "three"] {
+            document += &format!("# {chapter} {section}\n\nText.\n\n");
+        }
+    }
+    let options = ReadOptions::default();
+    let toc = read_markdown(document.as_bytes(), "Mock", &options).expect("reads");
+    let (bytes, _) = build(&toc, &Bytes, &BuildOptions::default(), &|_| ()).expect("builds");
+    Index::from_bytes(&bytes).expect("opens")
+}
+
+fn request(index: &Index, question: &str, k: usize) -> Request {
+    let tokens = index.question().encode_question(&Bytes, question);
+    let options = SearchOptions {
+        k,
+        scoring: Scoring::Exact,
+        width: 2,
+    };
+    Request {
+        question: Some((tokens.expect("encodes"), options)),
+        cancel: CancelToken::new(),
+        deadline: None,
+        timeout_ms: 0,
+    }
+}
+
+/// Runs `body` while a worker with `model` serves the queue.
+fn serve(model: Mock, body: impl FnOnce(&Index, &Queue, &Control)) {
+    let (index, queue) = (index(), Queue::default());
+    let control = Arc::clone(&model.control);
+    let title = index.longest_title() as usize;
+    let division = Division {
+        parallel: PARALLEL,
+        room: Room {
+            states: STATES,
+            tokens: 2 * title,
+        },
+    };
+    /// Also when `body` fails: else the worker would wait for ever.
+    struct Close<'a>(&'a Queue);
+    impl Drop for Close<'_> {
+        fn drop(&mut self) {
+            self.0.close();
+        }
+    }
+    crate::panics::silence();
+    std::thread::scope(|scope| {
+        let close = Close(&queue);
+        scope.spawn(|| Worker::new(model, &index, &queue, division).run());
+        body(&index, &queue, &control);
+        drop(close);
+    });
+}
+
+/// What a search by itself finds.
+fn alone(index: &Index, question: &str, k: usize) -> Vec<Found> {
+    let mut model = Mock::new(4096, 4096);
+    let prefix = index.prefix();
+    let mut batch = Batch::default();
+    batch.push(Seq::PREFIX, 0, prefix, prefix.len());
+    model.decode(&batch, &mut |_, _| Ok(())).expect("decodes");
+    let (tokens, options) = request(index, question, k).question.expect("a question");
+    top_k(
+        &mut model,
+        index.trie(),
+        prefix.len() as u32,
+        &tokens,
+        options,
+    )
+    .expect("finds")
+}
+
+#[test]
+fn callers_who_share_decodes_get_the_answers_of_a_search_alone() {
+    serve(Mock::new(96, 64), |index, queue, control| {
+        std::thread::scope(|scope| {
+            // Three times as many as are in flight together.
+            for caller in 0..3 * PARALLEL {
+                scope.spawn(move || {
+                    for k in [1, 3, 9] {
+                        let question = format!("question {caller} of {k}?");
+                        let outcome = queue.ask(request(index, &question, k)).expect("answers");
+                        assert_eq!(outcome.found, alone(index, &question, k), "{question}");
+                    }
+                });
+            }
+        });
+        let prefix = index.prefix().len();
+        assert_eq!(control.prefix_tokens.load(Ordering::SeqCst), prefix);
+        let shared = |seqs: &Vec<u16>| seqs.iter().any(|seq| slot(*seq) != slot(seqs[0]));
+        assert!(control.log.lock().iter().any(shared), "no decode was shared");
+    });
+}
+
+/// The place in flight that a sequence belongs to.
+fn slot(seq: u16) -> usize {
+    (usize::from(seq) - 1) / STATES
+}
+
+#[test]
+fn a_small_batch_starves_nobody() {
+    // One question, or one title, fills a decode.
+    let question = "Which of all these is it?";
+    let fits = request(&index(), question, 1).question.expect("asks").0.len();
+    let title = index().longest_title() as usize;
+    serve(Mock::new(fits.max(title), title), |index, queue, control| {
+        let gate = control.gate.lock();
+        std::thread::scope(|scope| {
+            for _ in 0..PARALLEL {
+                scope.spawn(|| queue.ask(request(index, question, 9)).expect("answers"));
+            }
+            control.await_decode(1);
+            eventually(|| queue.state.lock().waiting.len() >= PARALLEL - 1, "all ask");
+            drop(gate);
+        });
+        let log = control.log.lock();
+        for at in 0..PARALLEL {
+            let served: Vec<usize> = (0..log.len())
+                .filter(|&i| log[i].iter().any(|&seq| seq > 0 && slot(seq) == at))
+                .collect();
+            assert!(served.len() > 9, "{served:?}");
+            for pair in served.windows(2) {
+                assert!(pair[1] - pair[0] <= PARALLEL, "{at} waited: {served:?}");
+            }
+        }
+    });
+}
+
+#[test]
+fn a_cancelled_caller_returns_during_the_decode_and_the_worker_lets_go_after_it() {
+    serve(Mock::new(4096, 4096), |index, queue, control| {
+        queue.ask(request(index, "first", 1)).expect("answers");
+        let before = control.decodes();
+        let asked = request(index, "second", 9);
+        let cancel = asked.cancel.clone();
+        let gate = control.gate.lock();
+        std::thread::scope(|scope| {
+            let caller = scope.spawn(|| queue.ask(asked));
+            control.await_decode(before + 1);
+            cancel.trigger();
+            let result = caller.join().expect("returns though the decode does not");
+            assert!(matches!(result, Err(Error::Cancelled)), "{result:?}");
+        });
+        drop(gate);
+        let outcome = queue.ask(request(index, "third", 3)).expect("answers");
+        assert_eq!(outcome.found, alone(index, "third", 3));
+        // One decode of the second question, and only those of the third after it.
+        let after = control.decodes() - before - 1;
+        assert_eq!(after, outcome.decodes as usize);
+    });
+}
+
+#[test]
+fn a_deadline_is_a_timeout_with_its_length() {
+    serve(Mock::new(4096, 4096), |index, queue, control| {
+        let gate = control.gate.lock();
+        let mut asked = request(index, "late", 1);
+        asked.deadline = Some(Instant::now() + Duration::from_millis(20));
+        asked.timeout_ms = 20;
+        let result = queue.ask(asked);
+        assert!(
+            matches!(result, Err(Error::Timeout { timeout_ms: 20 })),
+            "{result:?}"
+        );
+        drop(gate);
+        queue.ask(request(index, "next", 1)).expect("answers");
+    });
+}
+
+#[test]
+fn a_prefill_that_nobody_waits_for_stops_and_the_next_question_goes_on_with_it() {
+    let prefix = index().prefix().len();
+    let piece = prefix / 4;
+    serve(Mock::new(piece, 64), |index, queue, control| {
+        let asked = request(index, "first", 1);
+        let cancel = asked.cancel.clone();
+        let gate = control.gate.lock();
+        std::thread::scope(|scope| {
+            let caller = scope.spawn(|| queue.ask(asked));
+            control.await_decode(1);
+            cancel.trigger();
+            let result = caller.join().expect("returns");
+            assert!(matches!(result, Err(Error::Cancelled)), "{result:?}");
+        });
+        drop(gate);
+        let done = || control.prefix_tokens.load(Ordering::SeqCst);
+        eventually(|| done() == piece, "the piece under way ends");
+        std::thread::sleep(Duration::from_millis(20));
+        assert_eq!(done(), piece, "and no other begins");
+        let outcome = queue.ask(request(index, "next", 1)).expect("answers");
+        assert_eq!(outcome.prefix_tokens as usize, prefix - piece);
+        assert_eq!(done(), prefix);
+        assert_eq!(outcome.found, alone(index, "next", 1));
+    });
+}
+
+#[test]
+fn warming_decodes_the_prefix_and_nothing_else() {
+    serve(Mock::new(4096, 4096), |index, queue, control| {
+        let warm = Request {
+            question: None,
+            ..request(index, "unasked", 1)
+        };
+        let outcome = queue.ask(warm).expect("warms");
+        assert_eq!(outcome.prefix_tokens as usize, index.prefix().len());
+        assert!(outcome.found.is_empty());
+        assert_eq!(*control.log.lock(), [[0]]);
+        let outcome = queue.ask(request(index, "asked", 1)).expect("answers");
+        assert_eq!(outcome.prefix_tokens, 0);
+    });
+}
+
+#[test]
+fn a_decode_that_fails_is_everybodys_error_and_the_next_question_starts_anew() {
+    serve(Mock::new(4096, 4096), |index, queue, control| {
+        queue.ask(request(index, "first", 1)).expect("answers");
+        let before = control.decodes();
+        let gate = control.gate.lock();
+        control.fail_once.store(true, Ordering::SeqCst);
+        std::thread::scope(|scope| {
+            let ask = || queue.ask(request(index, "second", 9));
+            let one = scope.spawn(ask);
+            control.await_decode(before + 1);
+            let other = scope.spawn(ask);
+            drop(gate);
+            let error = one.join().expect("returns").expect_err("fails");
+            assert!(matches!(&error, Error::Decode(what) if what == "forced"));
+            // The other one came too late to be part of it.
+            other.join().expect("returns").expect("answers");
+        });
+        let prefix = index.prefix().len();
+        let decoded = control.prefix_tokens.load(Ordering::SeqCst);
+        assert_eq!(decoded, 2 * prefix, "the prefix is decoded again, once");
+        let outcome = queue.ask(request(index, "third", 3)).expect("answers");
+        assert_eq!(outcome.found, alone(index, "third", 3));
+    });
+}
+
+#[test]
+fn a_decode_that_fails_is_the_error_of_all_in_flight() {
+    serve(Mock::new(4096, 4096), |index, queue, control| {
+        let gate = control.gate.lock();
+        std::thread::scope(|scope| {
+            let warm = scope.spawn(|| queue.ask(request(index, "first", 9)));
+            control.await_decode(1);
+            let rest: Vec<_> = (1..PARALLEL)
+                .map(|_| scope.spawn(|| queue.ask(request(index, "rest", 9))))
+                .collect();
+            let waiting = || queue.state.lock().waiting.len();
+            eventually(|| waiting() == PARALLEL - 1, "all ask");
+            drop(gate);
+            // After the prefix all are admitted, and the next decode is theirs together.
+            control.await_decode(2);
+            let gate = control.gate.lock();
+            control.fail_once.store(true, Ordering::SeqCst);
+            drop(gate);
+            let results = rest.into_iter().chain([warm]).map(|caller| caller.join());
+            let failed = results
+                .map(|result| result.expect("returns"))
+                .filter(|result| matches!(result, Err(Error::Decode(_))))
+                .count();
+            assert_eq!(failed, PARALLEL);
+        });
+        queue.ask(request(index, "next", 1)).expect("answers");
+    });
+}
+
+#[test]
+fn a_question_whose_logits_are_no_numbers_fails_alone() {
+    serve(Mock::new(4096, 4096), |index, queue, control| {
+        let gate = control.gate.lock();
+        std::thread::scope(|scope| {
+            let good = scope.spawn(|| queue.ask(request(index, "good", 9)));
+            let bad = scope.spawn(|| queue.ask(request(index, "bad~", 9)));
+            control.await_decode(1);
+            drop(gate);
+            let error = bad.join().expect("returns").expect_err("fails");
+            assert!(matches!(error, Error::Decode(_)), "{error}");
+            let outcome = good.join().expect("returns").expect("answers");
+            assert_eq!(outcome.found, alone(index, "good", 9));
+        });
+        let prefix = index.prefix().len();
+        let decoded = control.prefix_tokens.load(Ordering::SeqCst);
+        assert_eq!(decoded, prefix, "nothing is decoded again");
+    });
+}
+
+#[test]
+fn a_panic_of_the_model_answers_everybody_now_and_later() {
+    serve(Mock::new(4096, 4096), |index, queue, control| {
+        let gate = control.gate.lock();
+        control.panic_once.store(true, Ordering::SeqCst);
+        std::thread::scope(|scope| {
+            // More than are in flight: the rest waits.
+            let callers: Vec<_> = (0..2 * PARALLEL)
+                .map(|_| scope.spawn(|| queue.ask(request(index, "any", 1))))
+                .collect();
+            control.await_decode(1);
+            drop(gate);
+            for caller in callers {
+                let error = caller.join().expect("returns").expect_err("panicked");
+                assert!(matches!(&error, Error::Panic(what) if what == "forced"));
+            }
+        });
+        let error = queue.ask(request(index, "later", 1)).expect_err("ended");
+        assert!(matches!(error, Error::Panic(_)), "{error}");
+    });
+}
+
+#[test]
+fn a_closed_queue_answers_everybody_who_waits_and_refuses_the_rest() {
+    serve(Mock::new(4096, 4096), |index, queue, control| {
+        let gate = control.gate.lock();
+        std::thread::scope(|scope| {
+            let callers: Vec<_> = (0..2 * PARALLEL)
+                .map(|_| scope.spawn(|| queue.ask(request(index, "any", 9))))
+                .collect();
+            control.await_decode(1);
+            queue.close();
+            drop(gate);
+            for caller in callers {
+                let result = caller.join().expect("returns");
+                assert!(matches!(result, Err(Error::Closed)), "{result:?}");
+            }
+        });
+        let error = queue.ask(request(index, "later", 1)).expect_err("closed");
+        assert!(matches!(error, Error::Closed), "{error}");
+    });
+}
