@@ -110,7 +110,7 @@ impl Toc {
                         return broken(i, "its parent stands after it");
                     };
                     has_child[at] = true;
-                    if section.depth != parent.depth + 1 {
+                    if Some(section.depth) != parent.depth.checked_add(1) {
                         return broken(i, "its depth is not its parent's plus one");
                     }
                     let inside = span.start >= parent.span.start && span.end <= parent.span.end;
