@@ -16,7 +16,7 @@
 #   STAIR_DEVICE_REFERENCE_SECONDS  time for the CPU's answers       default: 120
 #   STAIR_DEVICE_THREADS    threads that compute on the CPU          default: all
 #   STAIR_DEVICE_TOLERANCE  largest difference of two log_probs      default: 3 times what the CPU
-#                           makes with another batch shape, 0.25 at least
+#                           makes with another batch shape, 0.5 at least
 set -euo pipefail
 
 receive() {

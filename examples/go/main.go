@@ -39,11 +39,11 @@ func parse(arguments []string) (_ []string, callers int, ok bool) {
 		if len(arguments) < 5 {
 			return nil, 0, false
 		}
-		var err error
-		if callers, err = strconv.Atoi(arguments[3]); err != nil || callers < 1 {
+		n, err := strconv.ParseUint(arguments[3], 10, 31)
+		if err != nil || n == 0 {
 			return nil, 0, false
 		}
-		arguments = slices.Delete(arguments, 2, 4)
+		callers, arguments = int(n), slices.Delete(arguments, 2, 4)
 	}
 	return arguments, callers, len(arguments) > 2
 }

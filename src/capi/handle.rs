@@ -52,6 +52,10 @@ impl<T> Table<T> {
         let mut places = self.places.write();
         let at = match places.free.pop() {
             Some(at) => at,
+            None if places.places.len() >= 1 << PLACE_BITS => {
+                let what = format!("too many live handles of {}", self.name);
+                return Err(Error::OutOfMemory(what));
+            }
             None => {
                 places.places.push(Place {
                     count: 0,
@@ -60,12 +64,6 @@ impl<T> Table<T> {
                 places.places.len() - 1
             }
         };
-        if at >= 1 << PLACE_BITS {
-            return Err(Error::OutOfMemory(format!(
-                "too many live handles of {}",
-                self.name
-            )));
-        }
         let place = &mut places.places[at];
         place.count = (place.count + 1) & ((1 << COUNT_BITS) - 1);
         place.value = Some(Arc::new(value));

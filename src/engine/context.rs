@@ -135,7 +135,7 @@ impl<'m> Context<'m> {
                 if errors.is_empty() { "" } else { "; " },
             )),
         })?;
-        if llama.n_ctx() < context || llama.n_batch() < batch.min(llama.n_ctx()) {
+        if llama.n_ctx() < context || llama.n_batch() < batch.min(context) {
             let (found, batch) = (llama.n_ctx(), llama.n_batch());
             return Err(Error::Internal(format!(
                 "asked for a context of {context} and got {found}, batch {batch}"
@@ -144,7 +144,7 @@ impl<'m> Context<'m> {
         Ok(Self {
             batch: LlamaBatch::new(capacity.batch + 1, 1),
             capacity: Capacity {
-                batch: capacity.batch.min(llama.n_batch() as usize),
+                batch: capacity.batch.min((llama.n_batch() as usize).saturating_sub(1).max(1)),
                 ..capacity
             },
             vocab_size: u32::try_from(model.llama.n_vocab()).unwrap_or_default(),

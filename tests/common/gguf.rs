@@ -204,7 +204,7 @@ fn size(kind: u32) -> usize {
 }
 
 fn value(bytes: &[u8], at: &mut usize, kind: u32) -> Value {
-    let mut take = |at: &mut usize, count: usize| {
+    let take = |at: &mut usize, count: usize| {
         *at += count;
         bytes[*at - count..*at].to_vec()
     };

@@ -6,7 +6,7 @@ use crate::search::model::Capacity;
 use crate::search::{Scoring, top_k};
 use crate::toc::{ReadOptions, read_markdown};
 use crate::tokens::testing::Bytes;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 const PARALLEL: usize = 4;
 const STATES: usize = 5;
@@ -19,8 +19,9 @@ struct Control {
     prefix_tokens: AtomicUsize,
     /// Decodes wait as long as this is held.
     gate: Mutex<()>,
-    fail_once: AtomicBool,
-    panic_once: AtomicBool,
+    /// The decode that fails, counted from 1.
+    fail_at: AtomicUsize,
+    panic_at: AtomicUsize,
 }
 
 impl Control {
@@ -94,10 +95,11 @@ impl LanguageModel for Mock {
         let seqs = batch.appends().iter().map(|append| append.seq.0).collect();
         self.control.log.lock().push(seqs);
         drop(self.control.gate.lock());
-        if self.control.panic_once.swap(false, Ordering::SeqCst) {
+        let number = self.control.decodes();
+        if self.control.panic_at.load(Ordering::SeqCst) == number {
             panic!("forced");
         }
-        if self.control.fail_once.swap(false, Ordering::SeqCst) {
+        if self.control.fail_at.load(Ordering::SeqCst) == number {
             self.sequences.iter_mut().for_each(Vec::clear);
             return Err(Error::Decode("forced".to_owned()));
         }
@@ -244,11 +246,17 @@ fn a_small_batch_starves_nobody() {
     serve(Mock::new(fits.max(title), title), |index, queue, control| {
         let gate = control.gate.lock();
         std::thread::scope(|scope| {
+            let warm = Request {
+                question: None,
+                ..request(index, question, 1)
+            };
+            scope.spawn(|| queue.ask(warm).expect("warms"));
+            control.await_decode(1);
             for _ in 0..PARALLEL {
                 scope.spawn(|| queue.ask(request(index, question, 9)).expect("answers"));
             }
-            control.await_decode(1);
-            eventually(|| queue.state.lock().waiting.len() >= PARALLEL - 1, "all ask");
+            // All are admitted together, and want the same.
+            eventually(|| queue.state.lock().waiting.len() == PARALLEL, "all ask");
             drop(gate);
         });
         let log = control.log.lock();
@@ -354,7 +362,7 @@ fn a_decode_that_fails_is_everybodys_error_and_the_next_question_starts_anew() {
         queue.ask(request(index, "first", 1)).expect("answers");
         let before = control.decodes();
         let gate = control.gate.lock();
-        control.fail_once.store(true, Ordering::SeqCst);
+        control.fail_at.store(before + 1, Ordering::SeqCst);
         std::thread::scope(|scope| {
             let ask = || queue.ask(request(index, "second", 9));
             let one = scope.spawn(ask);
@@ -386,11 +394,8 @@ fn a_decode_that_fails_is_the_error_of_all_in_flight() {
                 .collect();
             let waiting = || queue.state.lock().waiting.len();
             eventually(|| waiting() == PARALLEL - 1, "all ask");
-            drop(gate);
             // After the prefix all are admitted, and the next decode is theirs together.
-            control.await_decode(2);
-            let gate = control.gate.lock();
-            control.fail_once.store(true, Ordering::SeqCst);
+            control.fail_at.store(2, Ordering::SeqCst);
             drop(gate);
             let results = rest.into_iter().chain([warm]).map(|caller| caller.join());
             let failed = results
@@ -427,7 +432,7 @@ fn a_question_whose_logits_are_no_numbers_fails_alone() {
 fn a_panic_of_the_model_answers_everybody_now_and_later() {
     serve(Mock::new(4096, 4096), |index, queue, control| {
         let gate = control.gate.lock();
-        control.panic_once.store(true, Ordering::SeqCst);
+        control.panic_at.store(1, Ordering::SeqCst);
         std::thread::scope(|scope| {
             // More than are in flight: the rest waits.
             let callers: Vec<_> = (0..2 * PARALLEL)
