@@ -54,16 +54,31 @@ fn metadata() -> Metadata {
 fn beginning(len: usize) -> Vec<u8> {
     let mut bytes = Vec::new();
     let file = std::fs::File::open(model_path()).expect("opens");
-    file.take(len as u64).read_to_end(&mut bytes).expect("reads");
+    file.take(len as u64)
+        .read_to_end(&mut bytes)
+        .expect("reads");
     bytes
 }
 
 #[test]
 fn a_missing_file_a_folder_and_what_is_no_gguf() {
     let folder = Folder::new();
-    assert_error(&folder.0.path().join("no.gguf"), Code::NotFound, &["no.gguf"]);
-    assert_error(folder.0.path(), Code::NotAFile, &["give the path of a file"]);
-    for bytes in [&b""[..], b"GGUF", b"<html>Not found</html> and so on", &[0; 4096]] {
+    assert_error(
+        &folder.0.path().join("no.gguf"),
+        Code::NotFound,
+        &["no.gguf"],
+    );
+    assert_error(
+        folder.0.path(),
+        Code::NotAFile,
+        &["give the path of a file"],
+    );
+    for bytes in [
+        &b""[..],
+        b"GGUF",
+        b"<html>Not found</html> and so on",
+        &[0; 4096],
+    ] {
         let path = folder.file("x.gguf", bytes);
         assert_error(&path, Code::NotAModel, &["x.gguf", "give a .gguf file"]);
     }
@@ -95,7 +110,10 @@ fn a_model_cut_short_anywhere_is_damaged() {
     // A link costs nothing; cutting a copy of it step by step costs little.
     let path = folder.0.path().join("cut.gguf");
     std::fs::copy(model_path(), &path).expect("copies");
-    let file = std::fs::OpenOptions::new().write(true).open(&path).expect("opens");
+    let file = std::fs::OpenOptions::new()
+        .write(true)
+        .open(&path)
+        .expect("opens");
     let mut lengths: Vec<u64> = vec![len - 1, len - 4096, len / 2, header + 65_536, header + 1];
     lengths.extend([header, header - 1, header / 2, 100_000, 4096, 100, 25, 24]);
     for cut in lengths {
@@ -139,7 +157,10 @@ fn an_encoder_does_not_generate_text() {
 #[test]
 fn a_model_without_a_vocabulary() {
     let folder = Folder::new();
-    let path = folder.file("bare.gguf", &metadata().without("tokenizer.ggml.tokens").to_gguf());
+    let path = folder.file(
+        "bare.gguf",
+        &metadata().without("tokenizer.ggml.tokens").to_gguf(),
+    );
     let words = ["no usable vocabulary", "convert the model again"];
     assert_error(&path, Code::ModelVocabulary, &words);
     let none = metadata().with("tokenizer.ggml.model", Value::Text("no_vocab".into()));
@@ -156,20 +177,56 @@ fn a_vocabulary_that_llama_cpp_refuses_is_refused_in_its_words() {
         ("tokenizer.ggml.pre", Value::Text("nonesuch".into())),
         ("tokenizer.ggml.tokens", Value::u32(7)),
         ("tokenizer.ggml.merges", Value::Text("a b".into())),
-        ("tokenizer.ggml.token_type", Value::Plains(5, 3, vec![1; 12])),
+        (
+            "tokenizer.ggml.token_type",
+            Value::Plains(5, 3, vec![1; 12]),
+        ),
     ] {
         let path = folder.file("odd.gguf", &metadata().with(key, value.clone()).to_gguf());
         let output = child(&path);
-        assert!(output.status.code().is_some(), "{key} = {value:?} ended the process: {output:?}");
+        assert!(
+            output.status.code().is_some(),
+            "{key} = {value:?} ended the process: {output:?}"
+        );
         let said = String::from_utf8_lossy(&output.stdout);
-        eprintln!("{key}: {}", said.lines().find(|l| l.contains("[child]")).unwrap_or("?"));
+        eprintln!(
+            "{key}: {}",
+            said.lines().find(|l| l.contains("[child]")).unwrap_or("?")
+        );
+    }
+}
+
+#[test]
+fn a_long_word_ends_no_process_with_any_pre_tokenizer() {
+    // Some are regular expressions in llama.cpp, whose matcher recurses for every character.
+    let folder = Folder::new();
+    for pre in [
+        "qwen2",
+        "llama-bpe",
+        "deepseek-llm",
+        "gpt-4o",
+        "tekken",
+        "default",
+    ] {
+        let other = metadata().with("tokenizer.ggml.pre", Value::Text(pre.into()));
+        let path = folder.file(&format!("{pre}.gguf"), &other.to_gguf());
+        let output = child(&path);
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success(), "{pre}: {:?} {said}", output.status);
+        let line = said.lines().find(|line| line.contains("[child]"));
+        eprintln!("{}", line.unwrap_or_default());
     }
 }
 
 /// Opens the model at `path` for its vocabulary in another process, which an abort would end.
 fn child(path: &Path) -> std::process::Output {
     Command::new(std::env::current_exe().expect("a test has a path"))
-        .args(["the_child_that_opens_a_model", "--exact", "--nocapture", "--include-ignored"])
+        .args([
+            "the_child_that_opens_a_model",
+            "--exact",
+            "--nocapture",
+            "--include-ignored",
+        ])
         .env("STAIR_TEST_OPEN", path)
         .output()
         .expect("starts")
@@ -186,9 +243,19 @@ fn the_child_that_opens_a_model() {
         std::io::stdout().flush().expect("prints");
         match Model::open(&path, &vocabulary_only()) {
             Ok(model) => {
-                // What a host would do next.
-                let tokens = model.encode("The 42nd <|im_end|> section.", Special::AsText);
-                println!("opens, {} tokens", tokens.map_or(0, |tokens| tokens.len()));
+                // What a host would do next, with the longest question that is tokenised at all.
+                let count = |text: &str| model.encode(text, Special::AsText).map_or(0, |t| t.len());
+                let short = count("The 42nd <|im_end|> section.");
+                let words = count(&"word ".repeat(512 * 256 / 5));
+                let mut longest = 0;
+                for piece in [
+                    "a", "夜", "7", " ", "\n", ".", "-", "a-", ".-", "\u{301}", "Aa",
+                ] {
+                    let at_once = 1024 / piece.chars().count();
+                    longest = longest.max(count(&piece.repeat(at_once)));
+                    longest = longest.max(count(&piece.repeat(512 * 256 / piece.len())));
+                }
+                println!("opens, {short}, {words} and {longest} tokens");
             }
             Err(error) => println!("{} {error}", error.code().name()),
         }
@@ -214,7 +281,9 @@ fn damage_in_the_header_never_ends_the_process() {
         .entries
         .iter()
         .filter_map(|(key, _)| {
-            let at = whole.windows(key.len()).position(|window| window == key.as_bytes())?;
+            let at = whole
+                .windows(key.len())
+                .position(|window| window == key.as_bytes())?;
             Some(at + key.len())
         })
         .collect();
@@ -255,7 +324,12 @@ fn damage_in_the_header_never_ends_the_process() {
         rest = &rest[lines.len()..];
     }
     eprintln!("{counts:?}");
-    assert!(ended.is_empty(), "{} ended the process:\n{}", ended.len(), ended.join("\n"));
+    assert!(
+        ended.is_empty(),
+        "{} ended the process:\n{}",
+        ended.len(),
+        ended.join("\n")
+    );
 }
 
 #[test]
@@ -268,20 +342,28 @@ fn an_index_of_another_vocabulary_is_refused() {
         let error = result.expect_err("another vocabulary");
         assert_eq!(error.code(), Code::VocabularyMismatch);
         let message = error.to_string();
-        assert!(message.contains(word) && message.contains("rebuild it"), "{message}");
+        assert!(
+            message.contains(word) && message.contains("rebuild it"),
+            "{message}"
+        );
     };
     let source = b"# One\n\nText.\n\n# Two\n\nText.\n";
     refuse(&index_bytes(source, Path::new("x.md"), &other), "tokens");
     // As many tokens, and two of them exchanged.
     let (json, config) = metadata().tokenizer_json();
     let mut json: serde_json::Value = serde_json::from_slice(&json).expect("JSON");
-    let vocab = json["model"]["vocab"].as_object_mut().expect("a vocabulary");
+    let vocab = json["model"]["vocab"]
+        .as_object_mut()
+        .expect("a vocabulary");
     let (one, two) = (vocab["One"].clone(), vocab["Two"].clone());
     vocab["One"] = two;
     vocab["Two"] = one;
     let json = json.to_string();
     let other = TokenizerJson::from_bytes(json.as_bytes(), Some(&config)).expect("reads");
-    refuse(&index_bytes(source, Path::new("x.md"), &other), "fingerprint");
+    refuse(
+        &index_bytes(source, Path::new("x.md"), &other),
+        "fingerprint",
+    );
 }
 
 #[test]
@@ -311,7 +393,12 @@ fn a_context_that_is_too_small_says_how_large_it_must_be() {
     let new = |options: &RetrieverOptions| {
         Retriever::new(common::model(), handbook().index.clone(), options)
     };
-    let Err(Error::ContextTooSmall { needed, available: 100, .. }) = new(&options) else {
+    let Err(Error::ContextTooSmall {
+        needed,
+        available: 100,
+        ..
+    }) = new(&options)
+    else {
         panic!("too small for the table of contents");
     };
     options.context_tokens = Some(needed as u32);
@@ -324,7 +411,10 @@ fn a_context_that_is_too_small_says_how_large_it_must_be() {
     }
     let mut options = RetrieverOptions::default();
     options.max_question_tokens = u32::MAX;
-    assert_eq!(new(&options).expect_err("long").code(), Code::ContextTooSmall);
+    assert_eq!(
+        new(&options).expect_err("long").code(),
+        Code::ContextTooSmall
+    );
 }
 
 /// The tokenizer of the model's `tokenizer.json`, made from its GGUF.
@@ -353,17 +443,69 @@ fn a_gguf_and_its_tokenizer_json_agree_on_any_text() {
     let json = tokenizer_json();
     let gguf = common::vocabulary();
     let pieces = [
-        "leaf 12.9 ", "Step", " seven:", "design", "'s", "’s ", "don't", "\n", "\n\n", "  ", "\t",
-        "1234567", "3,14 %", "Ünï", "cödé ", "ﬁ", "\u{301}", "é", "ß", "ſ", "日本語", "、", "العربية",
-        "हिन्दी", "ไทย", "한국어", "🧾", "👩‍👩‍👧‍👦", "\u{FEFF}", "\u{200B}", "\u{A0}", "\u{2028}", "٣", "Ⅻ", "½",
-        "<|im_end|>", "<|im_start|>", "<|endoftext|>", "<repo_name>", "### Query:", "e.g.", "--", "…",
-        "(", ")", "/", "\\", "\"", "{}", "ALLCAPS", "camelCase", "snake_case", "I'LL", "\r\n", "\u{7}",
+        "leaf 12.9 ",
+        "Step",
+        " seven:",
+        "design",
+        "'s",
+        "’s ",
+        "don't",
+        "\n",
+        "\n\n",
+        "  ",
+        "\t",
+        "1234567",
+        "3,14 %",
+        "Ünï",
+        "cödé ",
+        "ﬁ",
+        "\u{301}",
+        "é",
+        "ß",
+        "ſ",
+        "日本語",
+        "、",
+        "العربية",
+        "हिन्दी",
+        "ไทย",
+        "한국어",
+        "🧾",
+        "👩‍👩‍👧‍👦",
+        "\u{FEFF}",
+        "\u{200B}",
+        "\u{A0}",
+        "\u{2028}",
+        "٣",
+        "Ⅻ",
+        "½",
+        "<|im_end|>",
+        "<|im_start|>",
+        "<|endoftext|>",
+        "<repo_name>",
+        "### Query:",
+        "e.g.",
+        "--",
+        "…",
+        "(",
+        ")",
+        "/",
+        "\\",
+        "\"",
+        "{}",
+        "ALLCAPS",
+        "camelCase",
+        "snake_case",
+        "I'LL",
+        "\r\n",
+        "\u{7}",
     ];
     let mut seed = 7usize;
     for case in 0..200 {
         let mut text = String::new();
         for _ in 0..1 + case % 12 {
-            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            seed = seed
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
             text += pieces[(seed >> 33) % pieces.len()];
         }
         for special in [Special::AsText, Special::AsToken] {

@@ -17,9 +17,15 @@ use std::collections::HashSet;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-/// How far a score may move with the shape of the batches that computed it: llama.cpp chooses
-/// kernels by it, and rounds to 16 bits in the cache. Measured on two cores: up to EPSILON_SEEN.
-const EPSILON: f64 = 1e-2;
+/// How far a score of the quantised model may move with the shape of the decodes that computed it.
+/// Other shapes add in another order, which differs by 1e-7; a model of 8 bits rounds what it
+/// multiplies to 8 bits in every layer, and where that tips over to the next number the difference
+/// grows to that of the rounding itself. Measured over the handbook's 56 leaves: 1e-6 for half of
+/// them, up to 0.45 for the rest.
+const NOISE: f64 = 0.8;
+
+/// The same for 32-bit weights and 32-bit keys and values, where nothing is rounded.
+const EPSILON: f64 = 1e-3;
 
 /// A retriever over the handbook, and the answer to its first question.
 struct Asked {
@@ -111,13 +117,10 @@ fn hits_are_distinct_leaves_of_the_index_for_every_k() {
         rankings.push(ranking(&hits));
     }
     // What is found for few is the beginning of what is found for many.
-    assert_close(&rankings[0], &rankings[2][..1], EPSILON, "k = 1 and all");
-    assert_close(&rankings[1], &rankings[2][..3], EPSILON, "k = 3 and all");
+    assert_close(&rankings[0], &rankings[2][..1], NOISE, "k = 1 and all");
+    assert_close(&rankings[1], &rankings[2][..3], NOISE, "k = 3 and all");
     let mass: f64 = rankings[2].iter().map(|&(_, score)| score.exp()).sum();
-    assert!(
-        mass > 0.0 && mass <= 1.0 + EPSILON,
-        "probabilities sum to {mass}"
-    );
+    assert!(mass > 0.0 && mass <= 1.0, "probabilities sum to {mass}");
 }
 
 #[test]
@@ -130,7 +133,7 @@ fn the_default_is_three_sections() {
     assert_close(
         &ranking(&hits),
         &ranking(&asked().first),
-        EPSILON,
+        NOISE,
         "the default",
     );
 }
@@ -167,7 +170,7 @@ fn local_scores_are_a_distribution_over_the_leaves_and_cost_no_more() {
         .expect("answers");
     assert_legal(handbook(), &local, all);
     let mass: f64 = local.hits.iter().map(|hit| hit.log_prob.exp()).sum();
-    assert!((mass - 1.0).abs() < EPSILON, "probabilities sum to {mass}");
+    assert!((mass - 1.0).abs() < 0.1, "probabilities sum to {mass}");
     let (exact, local) = (exact.stats, local.stats);
     assert!(
         local.search_tokens <= exact.search_tokens,
@@ -194,7 +197,12 @@ fn only_the_first_question_decodes_the_table_of_contents() {
 
 /// The log-probability of every leaf's title by brute force: the prompt as one text, tokenised by
 /// itself, each title whole and in a sequence of its own, and the softmax in 64 bits.
-fn brute_force(model: &Model, document: &Document, questions: &[&str]) -> Vec<Vec<(u32, f64)>> {
+fn brute_force(
+    model: &Model,
+    kv_type: KvType,
+    document: &Document,
+    questions: &[&str],
+) -> Vec<Vec<(u32, f64)>> {
     const TOGETHER: usize = 8;
     let index = &document.index;
     let mut prompt = format!(
@@ -225,7 +233,7 @@ fn brute_force(model: &Model, document: &Document, questions: &[&str]) -> Vec<Ve
             context: prefix.len() + 1024,
         },
         threads: std::thread::available_parallelism().map_or(1, |n| n.get() as u32),
-        kv_type: KvType::F16,
+        kv_type,
     };
     let mut context = Context::new(model, &options).expect("a context");
     let mut batch = Batch::default();
@@ -302,84 +310,55 @@ fn log_softmax(logits: &[f32], token: u32) -> f64 {
     f64::from(logits[token as usize] - max) - sum.ln()
 }
 
-/// Asks each question and compares the three best sections with brute force.
-fn assert_exact(document: &Document, retriever: &Retriever, questions: &[&str]) {
+/// Asks each question for `k` sections and compares them with brute force.
+fn assert_exact(document: &Document, k: usize, questions: &[&str]) {
+    let model = common::full_precision();
+    let mut options = RetrieverOptions::default();
+    options.kv_type = KvType::F32;
+    let retriever = Retriever::new(model.clone(), document.index.clone(), &options);
+    let retriever = retriever.expect("a retriever");
     let mut largest = 0.0f64;
-    let brute = brute_force(&model(), document, questions);
+    let brute = brute_force(&model, KvType::F32, document, questions);
     for (question, brute) in questions.iter().zip(brute) {
-        let hits = retriever.retrieve(question, &top(3)).expect("answers");
-        assert_legal(document, &hits, 3);
-        let difference = assert_close(&ranking(&hits), &brute[..3], EPSILON, question);
+        let hits = retriever.retrieve(question, &top(k)).expect("answers");
+        assert_legal(document, &hits, k);
+        let difference = assert_close(&ranking(&hits), &brute[..k], EPSILON, question);
         largest = largest.max(difference);
     }
-    eprintln!(
-        "{} questions, scores differ by up to {largest:.1e}",
-        questions.len()
-    );
+    let count = questions.len();
+    eprintln!("{count} questions, k = {k}, 32 bits: scores differ by up to {largest:.1e}");
 }
 
 #[test]
 fn the_best_sections_are_those_of_brute_force() {
     let _alone = alone();
-    assert_exact(handbook(), &asked().retriever, &QUESTIONS[3..6]);
+    assert_exact(handbook(), 3, &QUESTIONS[3..6]);
 }
 
 #[test]
-fn zz_debug() {
-    let q = "What does the late shift earn on top of basic pay?";
-    let document = handbook();
-    let index = &document.index;
-    let model = model();
-    let encode = |text: &str| model.encode(text, Special::AsText).expect("tokenises");
-    let prefix = index.prefix().to_vec();
-    for (kv, piece_len) in [(KvType::F16, 512), (KvType::F32, 512), (KvType::F16, 64)] {
-    let options = ContextOptions {
-        capacity: Capacity { sequences: 12, batch: 512, rows: 512, context: prefix.len() + 1024 },
-        threads: 1,
-        kv_type: kv,
-    };
-    let mut context = Context::new(&model, &options).expect("a context");
-    let mut batch = Batch::default();
-    let mut at = 0;
-    for piece in prefix.chunks(piece_len) {
-        batch.clear();
-        batch.push(Seq::PREFIX, at, piece, piece.len());
-        context.decode(&batch, &mut |_, _| Ok(())).expect("decodes");
-        at += piece.len() as u32;
+fn the_quantised_models_scores_are_those_of_brute_force_up_to_its_noise() {
+    let _alone = alone();
+    let question = QUESTIONS[3];
+    let brute = brute_force(&model(), KvType::F16, handbook(), &[question]).remove(0);
+    let all = top(brute.len());
+    let hits = asked().retriever.retrieve(question, &all).expect("answers");
+    let mut largest = 0.0f64;
+    for (section, score) in ranking(&hits) {
+        let by_brute = brute
+            .iter()
+            .find(|&&(id, _)| id == section)
+            .expect("a leaf")
+            .1;
+        assert!(
+            (score - by_brute).abs() <= NOISE,
+            "{section}: {score} and {by_brute}"
+        );
+        largest = largest.max((score - by_brute).abs());
     }
-    let end = model.end_of_text().expect("has one");
-    let tokens = index.question().encode_question(&*model, q).expect("e");
-    let mut first_logits = Vec::new();
-    batch.clear();
-    batch.push(Seq(1), at, &tokens, tokens.len() - 1);
-    context.fork(Seq::PREFIX, Seq(1)).expect("forks");
-    context.decode(&batch, &mut |_, l| { first_logits = l.to_vec(); Ok(()) }).expect("decodes");
-    let start = at + tokens.len() as u32;
-    let ids = [1u32, 22, 67, 61, 4, 25];
-    let titles: Vec<Vec<u32>> = ids.iter().map(|&id| {
-        index.question().titles(&*model, end).expect("t").encode(&index.section(id).expect("s").identifier()).expect("e")
-    }).collect();
-    // a: all of a title in one decode alone
-    for (mode, step) in [("whole", usize::MAX), ("one", 1), ("two", 2), ("three", 3)] {
-        for (id, title) in ids.iter().zip(&titles) {
-            context.fork(Seq(1), Seq(2)).expect("f");
-            let mut sum = log_softmax(&first_logits, title[0]);
-            let mut detail = vec![sum];
-            let body = &title[..title.len() - 1];
-            let mut pos = 0usize;
-            while pos < body.len() {
-                let n = step.min(body.len() - pos);
-                batch.clear();
-                batch.push(Seq(2), start + pos as u32, &body[pos..pos + n], 0);
-                let mut i = pos;
-                context.decode(&batch, &mut |_, l| { i += 1; let x = log_softmax(l, title[i]); sum += x; detail.push(x); Ok(()) }).expect("d");
-                pos += n;
-            }
-            context.clear(Seq(2)).expect("c");
-            eprintln!("{kv:?} {piece_len} {mode} {id}: {sum:.5} tokens {title:?} {detail:.3?}");
-        }
-    }
-    }
+    eprintln!(
+        "{} leaves: scores differ by up to {largest:.1e}",
+        brute.len()
+    );
 }
 
 #[test]
@@ -403,11 +382,7 @@ fn the_best_sections_of_a_textbook_are_those_of_brute_force() {
         })
         .collect();
     let questions: Vec<&str> = questions.iter().map(String::as_str).collect();
-    assert_exact(
-        book,
-        &retriever(book, &RetrieverOptions::default()),
-        &questions,
-    );
+    assert_exact(book, 3, &questions);
 }
 
 #[test]
@@ -426,7 +401,7 @@ fn deterministic_scores_are_bit_equal_whatever_else_is_asked() {
     assert_eq!(ask(QUESTIONS[0]), first, "asked after others");
     // The batches of the other mode have other shapes.
     let other = ranking(&asked().first);
-    let difference = assert_close(&first, &other, EPSILON, "the two modes");
+    let difference = assert_close(&first, &other, NOISE, "the two modes");
     eprintln!("deterministic and default scores differ by {difference:.1e}");
 }
 
@@ -545,25 +520,26 @@ fn a_question_fits_to_the_last_token_and_not_one_more() {
 #[test]
 fn a_novel_as_a_question_is_refused_at_once() {
     let retriever = &asked().retriever;
-    // Just below the length that is refused unread, and far above it; words, and one word.
-    for question in [
-        "It was a dark and stormy night. ".repeat(40_000),
-        "night ".repeat(20_000),
-        "a".repeat(130_000),
-        "夜".repeat(40_000),
-        "7".repeat(130_000),
-        " ".repeat(130_000) + "a",
+    // Far above the length that is refused unread, and just below it; words, and one word.
+    for (question, code) in [
+        (
+            "It was a dark and stormy night. ".repeat(40_000),
+            Code::QuestionTooLong,
+        ),
+        ("night ".repeat(20_000), Code::QuestionTooLong),
+        ("夜、".repeat(20_000), Code::QuestionTooLong),
+        ("a".repeat(130_000), Code::InvalidArgument),
+        ("7".repeat(130_000), Code::InvalidArgument),
+        ("…".repeat(40_000), Code::InvalidArgument),
+        (
+            "a".to_owned() + &" ".repeat(130_000) + "a",
+            Code::InvalidArgument,
+        ),
     ] {
         let started = Instant::now();
-        let result = retriever.retrieve(&question, &top(1));
+        let error = retriever.retrieve(&question, &top(1)).expect_err("refused");
         let took = started.elapsed();
-        if question.ends_with(" a") {
-            // White space is many tokens or few, as the vocabulary has it.
-            assert!(result.is_ok() || result.is_err_and(|e| e.code() == Code::QuestionTooLong));
-            continue;
-        }
-        let error = result.expect_err("too long");
-        assert_eq!(error.code(), Code::QuestionTooLong, "{error}");
+        assert_eq!(error.code(), code, "{error}");
         eprintln!("{} bytes refused in {took:?}", question.len());
         assert!(
             took < Duration::from_secs(5),

@@ -41,6 +41,7 @@ pub fn measure(model: &Path, report: &mut Report) -> Anything {
             metered.twice = twice;
             let cost = metered.query(&model, &index, question)?;
             total.model += cost.model;
+            total.sequences += cost.sequences;
             total.rows += cost.rows;
             total.decodes += cost.decodes;
             match twice {
@@ -50,19 +51,22 @@ pub fn measure(model: &Path, report: &mut Report) -> Anything {
             }
         }
     }
-    // The model was measured in both passes.
+    // The model, and what counts, was measured in both passes.
     let decode = total.model.as_secs_f64() / 2.0 / cores;
     let search = total.search.as_secs_f64();
     let all = decode + search;
+    let share = |part: Duration| part.as_secs_f64() / all * 100.0;
+    let sequences = total.sequences / 2;
     report.note(format!(
-        "overhead: {:.1} ms of {:.0} ms a query; {:.2} % of the time is the softmax's denominator \
-         and {:.2} % everything else; {:.0} decodes with {:.0} rows of logits",
+        "overhead: {:.1} ms of {:.0} ms a query: {:.2} % the softmax's denominator, {:.2} % copying \
+         and emptying sequences, {:.2} % trie and search; {:.0} decodes with {:.0} rows of logits",
         search * 1e3 / QUESTIONS as f64,
         all * 1e3 / QUESTIONS as f64,
-        total.normaliser.as_secs_f64() / all * 100.0,
-        (search - total.normaliser.as_secs_f64()) / all * 100.0,
-        total.decodes as f64 / 2.0 / QUESTIONS as f64,
-        total.rows as f64 / 2.0 / QUESTIONS as f64,
+        share(total.normaliser),
+        share(sequences),
+        share(total.search.saturating_sub(total.normaliser + sequences)),
+        f64::from(total.decodes) / 2.0 / QUESTIONS as f64,
+        f64::from(total.rows) / 2.0 / QUESTIONS as f64,
     ));
     report.at_most("constraint_overhead_share", search / all, 0.01);
     Ok(())
@@ -105,6 +109,8 @@ struct Cost {
     normaliser: Duration,
     /// In everything else.
     search: Duration,
+    /// In copying and emptying sequences, a part of it.
+    sequences: Duration,
     decodes: u32,
     rows: u32,
 }
@@ -133,6 +139,13 @@ impl Metered<'_> {
         cost.search = clock::thread() - started - cost.model - cost.normaliser;
         Ok(cost)
     }
+
+    fn sequences(&mut self, work: impl FnOnce(&mut Context<'_>) -> Result<()>) -> Result<()> {
+        let started = clock::thread();
+        let result = work(&mut self.context);
+        self.cost.sequences += clock::thread() - started;
+        result
+    }
 }
 
 impl LanguageModel for Metered<'_> {
@@ -141,11 +154,11 @@ impl LanguageModel for Metered<'_> {
     }
 
     fn fork(&mut self, from: Seq, to: Seq) -> Result<()> {
-        self.context.fork(from, to)
+        self.sequences(|context| context.fork(from, to))
     }
 
     fn clear(&mut self, seq: Seq) -> Result<()> {
-        self.context.clear(seq)
+        self.sequences(|context| context.clear(seq))
     }
 
     fn decode(

@@ -14,9 +14,12 @@ use llama_cpp_sys_2 as sys;
 use parking_lot::Mutex;
 use std::num::NonZeroU32;
 
-/// Most sequences of a context: one less than llama.cpp holds (`LLAMA_MAX_SEQ`), since one is for
-/// padding.
-pub const MAX_SEQUENCES: u16 = 255;
+/// Most sequences that llama.cpp holds (`LLAMA_MAX_SEQ`).
+pub const MAX_SEQUENCES: u16 = 256;
+
+/// Longest context, in tokens. No model is that long; llama.cpp would take tens of gigabytes for its
+/// bookkeeping alone before it found that the rest does not fit.
+const MAX_CONTEXT: u32 = 1 << 24;
 
 /// Most tokens of one decode that the processor works on together. Larger is faster on a prefix,
 /// smaller leaves cancellation less to wait for.
@@ -82,13 +85,11 @@ impl<'m> Context<'m> {
         ) else {
             return invalid("a context's sizes are beyond 32 bits".to_owned());
         };
-        if context == 0
-            || batch == 0
-            || capacity.rows == 0
-            || threads == 0
-            || context > i32::MAX as u32 - 256
+        if context == 0 || batch == 0 || capacity.rows == 0 || threads == 0 || context > MAX_CONTEXT
         {
-            return invalid("a context's sizes are 0 or beyond 31 bits".to_owned());
+            return invalid(format!(
+                "a context's sizes are 0, or its {context} tokens are above {MAX_CONTEXT}"
+            ));
         }
         // Flash attention makes a long prefix faster and every small decode slower on a CPU; a
         // quantised value cache does not work without it.
@@ -102,11 +103,10 @@ impl<'m> Context<'m> {
             KvType::F32 => KvCacheType::F32,
         };
         let params = LlamaContextParams::default()
-            // One more of each for padding.
-            .with_n_ctx(NonZeroU32::new(context + 1))
-            .with_n_batch(batch + 1)
-            .with_n_ubatch(batch.min(UBATCH) + 1)
-            .with_n_seq_max(u32::from(capacity.sequences) + 1)
+            .with_n_ctx(NonZeroU32::new(context))
+            .with_n_batch(batch)
+            .with_n_ubatch(batch.min(UBATCH))
+            .with_n_seq_max(u32::from(capacity.sequences))
             .with_n_threads(threads)
             .with_n_threads_batch(threads)
             .with_flash_attention_policy(flash)
@@ -142,9 +142,9 @@ impl<'m> Context<'m> {
             )));
         }
         Ok(Self {
-            batch: LlamaBatch::new(capacity.batch + 1, 1),
+            batch: LlamaBatch::new(capacity.batch, 1),
             capacity: Capacity {
-                batch: capacity.batch.min((llama.n_batch() as usize).saturating_sub(1).max(1)),
+                batch: capacity.batch.min(llama.n_batch() as usize),
                 ..capacity
             },
             vocab_size: u32::try_from(model.llama.n_vocab()).unwrap_or_default(),
@@ -165,33 +165,6 @@ impl<'m> Context<'m> {
     pub fn clear_all(&mut self) {
         self.llama.clear_kv_cache();
         self.lengths.fill(0);
-    }
-
-    /// Adds a token that means nothing to a decode of a single token or a single row. llama.cpp
-    /// has other kernels for one column than for several and they round differently, which moves
-    /// a score of a small quantised model by tenths; with several columns it does not matter how
-    /// many. So a score does not depend on what shares a decode.
-    fn pad(&mut self, batch: &Batch) -> Result<bool> {
-        if batch.token_count() != 1 && batch.row_count() != 1 {
-            return Ok(false);
-        }
-        let row = batch.row_count() > 0;
-        self.batch
-            .add(LlamaToken(0), 0, &[self.padding()], row)
-            .map_err(|error| Error::Internal(error.to_string()))?;
-        Ok(true)
-    }
-
-    fn clear_padding(&mut self) -> Result<()> {
-        self.llama
-            .kv_cache_seq_rm(self.padding(), None, None)
-            .map(|_| ())
-            .map_err(|error| Error::Decode(error.to_string()))
-    }
-
-    /// The sequence after all others.
-    fn padding(&self) -> i32 {
-        i32::from(self.capacity.sequences)
     }
 
     fn check_seq(&self, seq: Seq) -> Result<usize> {
@@ -287,7 +260,6 @@ impl LanguageModel for Context<'_> {
                     .map_err(|error| Error::Internal(error.to_string()))?;
             }
         }
-        let padded = self.pad(batch)?;
         if let Err(error) = self.llama.decode(&mut self.batch) {
             // What was computed before the failure may be there or not.
             self.clear_all();
@@ -296,9 +268,6 @@ impl LanguageModel for Context<'_> {
                 batch.token_count(),
                 batch.appends().len()
             )));
-        }
-        if padded {
-            self.clear_padding()?;
         }
         for append in batch.appends() {
             self.lengths[usize::from(append.seq.0)] += batch.tokens(append).len() as u32;

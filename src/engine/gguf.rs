@@ -5,6 +5,7 @@
 
 use crate::error::{Error, Result};
 use llama_cpp_sys_2 as sys;
+use std::collections::HashSet;
 use std::fs::File;
 use std::io::{BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
@@ -26,6 +27,8 @@ pub(super) struct Header {
     pub causal: bool,
     /// Number of tokens in the vocabulary; 0 when there is none.
     pub vocab_size: u64,
+    /// `tokenizer.ggml.model`: the kind of tokenizer; empty when there is none.
+    pub tokenizer: String,
     /// Number of tensors.
     pub tensors: u64,
 }
@@ -116,10 +119,14 @@ impl<R: Read + Seek> Reader<R> {
         let mut causal = Vec::new();
         for _ in 0..keys {
             let key = self.text()?;
-            let value = self.value()?;
+            let value = match key.as_str() {
+                "tokenizer.ggml.tokens" => self.tokens()?,
+                _ => self.value()?,
+            };
             match (key.as_str(), value) {
                 ("general.architecture", Value::Text(text)) => header.architecture = text,
                 ("general.alignment", Value::Number(number)) => alignment = number,
+                ("tokenizer.ggml.model", Value::Text(text)) => header.tokenizer = text,
                 ("tokenizer.ggml.tokens", Value::Array(count)) => header.vocab_size = count,
                 (key, Value::Number(number)) => {
                     if let Some(architecture) = key.strip_suffix(".context_length") {
@@ -220,19 +227,41 @@ impl<R: Read + Seek> Reader<R> {
         }
     }
 
+    /// Reads the vocabulary. llama.cpp asserts that no token is in it twice.
+    fn tokens(&mut self) -> Result<Value, Problem> {
+        if self.u32()? != 9 || self.u32()? != 8 {
+            return Err(self.corrupt("its vocabulary is no list of texts"));
+        }
+        let count = self.u64()?;
+        let mut seen = HashSet::new();
+        for id in 0..count {
+            let mut token = self.text_bytes()?;
+            // llama.cpp reads up to a NUL, and names an empty token by its id.
+            token.truncate(token.iter().position(|&b| b == 0).unwrap_or(token.len()));
+            if !token.is_empty() && !seen.insert(token) {
+                return Err(self.corrupt(&format!("token {id} is in its vocabulary twice")));
+            }
+        }
+        Ok(Value::Array(count))
+    }
+
     fn text(&mut self) -> Result<String, Problem> {
+        Ok(String::from_utf8_lossy(&self.text_bytes()?).into_owned())
+    }
+
+    fn text_bytes(&mut self) -> Result<Vec<u8>, Problem> {
         let len = self.u64()?;
         if len > self.len - self.at {
             return Err(self.corrupt("a text reaches past its end"));
         }
         if len > MAX_TEXT {
             self.skip(len)?;
-            return Ok(String::new());
+            return Ok(Vec::new());
         }
         let mut bytes = vec![0; len as usize];
         self.file.read_exact(&mut bytes).map_err(Problem::Io)?;
         self.at += len;
-        Ok(String::from_utf8_lossy(&bytes).into_owned())
+        Ok(bytes)
     }
 
     fn u32(&mut self) -> Result<u32, Problem> {
@@ -351,6 +380,14 @@ mod tests {
             (header.vocab_size, header.tensors, header.causal),
             (2, 1, true)
         );
+    }
+
+    #[test]
+    fn a_vocabulary_with_a_token_twice_is_refused() {
+        let mut bytes = file();
+        let at = bytes.windows(9).position(|w| w == b"\x01\0\0\0\0\0\0\0b");
+        bytes[at.expect("the token b") + 8] = b'a';
+        assert!(matches!(read(&bytes), Err(Problem::Corrupt(why)) if why.contains("token 1")));
     }
 
     #[test]

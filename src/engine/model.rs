@@ -174,6 +174,7 @@ impl Tokenizer for Model {
             );
             return Err(Error::Tokenizer(why));
         }
+        check_words(text)?;
         let parse_special = special == Special::AsToken;
         let tokens = self
             .llama
@@ -204,6 +205,32 @@ impl Tokenizer for Model {
     }
 }
 
+/// Longest word, in characters. For many vocabularies llama.cpp cuts a text with a regular
+/// expression whose matcher recurses for every character of a match, with 256 to 512 bytes of stack
+/// each: a word of some thousands would end the process on a thread with a small stack.
+const LONGEST_WORD: usize = 1024;
+
+/// Refuses a text that such an expression could match more than [`LONGEST_WORD`] characters of. They
+/// match either white space; or no white space and no punctuation of a sentence; or neither white
+/// space nor letters nor digits.
+fn check_words(text: &str) -> Result<()> {
+    let [mut spaces, mut word, mut symbols] = [0usize; 3];
+    let count = |run: &mut usize, continues: bool| *run = if continues { *run + 1 } else { 0 };
+    for (at, c) in text.char_indices() {
+        let space = c.is_whitespace();
+        count(&mut spaces, space);
+        count(&mut word, !space && !".,!?…。，、।۔،".contains(c));
+        count(&mut symbols, !space && !c.is_alphanumeric());
+        if spaces.max(word).max(symbols) > LONGEST_WORD {
+            return Err(Error::InvalidArgument(format!(
+                "the text has more than {LONGEST_WORD} characters without a break before byte {at}: \
+                 no word is that long; put spaces between words, or take spaces out"
+            )));
+        }
+    }
+    Ok(())
+}
+
 /// Refuses what llama.cpp would load and could not use here.
 fn check(path: &Path, header: &Header) -> Result<()> {
     let architecture = |why| Error::ModelArchitecture {
@@ -231,6 +258,10 @@ fn check(path: &Path, header: &Header) -> Result<()> {
     if header.vocab_size == 0 {
         return Err(vocabulary("it has no tokens"));
     }
+    // llama.cpp loads such a model and then asserts at the first look at a token.
+    if ["", "none", "no_vocab"].contains(&header.tokenizer.as_str()) {
+        return Err(vocabulary("it has no tokenizer"));
+    }
     if i32::try_from(header.vocab_size).is_err() {
         return Err(vocabulary("it has more tokens than llama.cpp can count"));
     }
@@ -254,4 +285,25 @@ fn vocabulary(llama: &LlamaModel) -> (u32, u64) {
         texts.pop();
     }
     (texts.len() as u32, fingerprint(texts.iter().copied()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_of_any_script_pass_and_endless_ones_do_not() {
+        for text in [
+            "word ".repeat(100_000),
+            "それは、とても長い文章です。".repeat(10_000),
+            "a".repeat(LONGEST_WORD),
+            "x, ".repeat(10_000),
+        ] {
+            assert!(check_words(&text).is_ok(), "{} bytes", text.len());
+        }
+        for endless in ["a", "夜", "7", " ", "\n", ".", "-", ".-", "a-", "\u{301}"] {
+            let text = endless.repeat(LONGEST_WORD + 1);
+            assert!(check_words(&text).is_err(), "{endless:?}");
+        }
+    }
 }

@@ -13,6 +13,9 @@ use bytemuck::Zeroable;
 use std::collections::VecDeque;
 use std::ops::Range;
 
+/// Titles that are not worth a thread of their own.
+const SHARE: usize = 4096;
+
 /// How an index is built.
 #[derive(Debug, Clone)]
 pub struct BuildOptions {
@@ -81,14 +84,27 @@ pub fn build(
     })?;
 
     let template = &options.template;
-    let prefix = template.encode_prefix(tokenizer, toc)?;
-    if prefix.is_empty() {
-        return Err(Error::Template("its prompt has no tokens".to_owned()));
-    }
     let terminator = template.terminator(tokenizer)?;
-    in_vocabulary(&prefix, tokenizer)?;
     in_vocabulary(&[terminator], tokenizer)?;
-    let titles = Titles::encode(toc, &leaves, tokenizer, template, terminator, progress)?;
+    let encode_prefix = || {
+        let prefix = template.encode_prefix(tokenizer, toc)?;
+        if prefix.is_empty() {
+            return Err(Error::Template("its prompt has no tokens".to_owned()));
+        }
+        in_vocabulary(&prefix, tokenizer)?;
+        Ok(prefix)
+    };
+    let encode_titles = || Titles::encode(toc, &leaves, tokenizer, template, terminator, progress);
+    let (prefix, titles) = match leaves.len() > SHARE {
+        // The prompt names every section too, so its tokens take nearly as long as the titles'.
+        true => std::thread::scope(|scope| {
+            let prefix = scope.spawn(encode_prefix);
+            let titles = encode_titles();
+            (joined(prefix.join()), titles)
+        }),
+        false => (encode_prefix(), encode_titles()),
+    };
+    let (prefix, titles) = (prefix?, titles?);
     let nodes = trie(&titles)?;
     let longest = titles.longest();
 
@@ -141,6 +157,11 @@ pub fn build(
     Ok((bytes, report))
 }
 
+/// What a thread that tokenised has to say.
+fn joined<T>(result: std::thread::Result<Result<T>>) -> Result<T> {
+    result.unwrap_or_else(|_| Err(Error::Internal("a tokenizing thread panicked".to_owned())))
+}
+
 /// The tokens of every leaf's title, end to end.
 struct Titles {
     tokens: Vec<u32>,
@@ -176,7 +197,7 @@ impl Titles {
         };
         // Tokenising is nearly all of a large build, and titles do not depend on each other.
         let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
-        let share = leaves.len().div_ceil(threads).max(4096);
+        let share = leaves.len().div_ceil(threads).max(SHARE);
         let encoded: Vec<Vec<u32>> = std::thread::scope(|scope| {
             if leaves.len() <= share {
                 return Ok(vec![encode(leaves)?]);
@@ -187,11 +208,7 @@ impl Titles {
                 .collect();
             workers
                 .into_iter()
-                .map(|worker| {
-                    worker.join().unwrap_or_else(|_| {
-                        Err(Error::Internal("a tokenizing thread panicked".to_owned()))
-                    })
-                })
+                .map(|worker| joined(worker.join()))
                 .collect::<Result<Vec<_>>>()
         })?
         .into_iter()

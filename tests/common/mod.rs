@@ -6,6 +6,7 @@
 
 pub mod gguf;
 
+use stair::engine::quantize;
 use stair::index::{BuildOptions, build};
 use stair::toc::{self, ReadOptions};
 use stair::tokens::Tokenizer;
@@ -48,6 +49,21 @@ pub fn model_path() -> PathBuf {
 pub fn model() -> Arc<Model> {
     static MODEL: OnceLock<Arc<Model>> = OnceLock::new();
     let open = || Model::open(model_path(), &ModelOptions::default()).expect("the model opens");
+    Arc::clone(MODEL.get_or_init(|| Arc::new(open())))
+}
+
+/// The model with 32-bit weights, in which scores do not depend on the order of additions. Made
+/// once, and kept for the next run.
+pub fn full_precision() -> Arc<Model> {
+    static MODEL: OnceLock<Arc<Model>> = OnceLock::new();
+    let open = || {
+        let name = model_path().with_extension("f32.gguf");
+        let path = scratch().join(name.file_name().expect("a name"));
+        if !path.is_file() {
+            quantize(&model_path(), &path, "f32", 2).expect("converts");
+        }
+        Model::open(path, &ModelOptions::default()).expect("the model opens")
+    };
     Arc::clone(MODEL.get_or_init(|| Arc::new(open())))
 }
 

@@ -8,6 +8,7 @@ use stair::prompt::Template;
 use stair::toc::{ReadOptions, Toc};
 use stair::tokens::{Tokenizer, TokenizerJson};
 use stair::{Error, Model, ModelOptions, files, toc};
+use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -102,7 +103,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     if args.json {
         output::json_line(&report_json(&output, &toc, &report, context))?;
     } else {
-        print_report(&output, &toc, &report, context);
+        print_report(&output, &toc, &report, context)?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -122,43 +123,66 @@ impl Vocabulary {
     }
 }
 
-fn print_report(output: &std::path::Path, toc: &Toc, report: &BuildReport, context: Option<u32>) {
+fn print_report(
+    output: &std::path::Path,
+    toc: &Toc,
+    report: &BuildReport,
+    context: Option<u32>,
+) -> io::Result<()> {
+    let mut out = io::stdout().lock();
     let BuildReport {
         longest_title,
         longest_title_tokens,
         ..
     } = report;
-    println!("{}", output.display());
-    println!("  title              {}", toc.title);
-    println!("  leaves             {}", thousands(report.leaves.into()));
-    println!(
+    writeln!(out, "{}", output.display())?;
+    writeln!(out, "  title              {}", toc.title)?;
+    writeln!(
+        out,
+        "  leaves             {}",
+        thousands(report.leaves.into())
+    )?;
+    writeln!(
+        out,
         "  interior titles    {}",
         thousands(report.interiors.into())
-    );
+    )?;
     let prefix = thousands(report.prefix_tokens.into());
     match context {
         Some(context) => {
             let context_text = thousands(context.into());
-            println!("  contents prompt    {prefix} of the model's {context_text} tokens");
+            writeln!(
+                out,
+                "  contents prompt    {prefix} of the model's {context_text} tokens"
+            )?;
             if report.prefix_tokens + longest_title_tokens + 64 > context {
-                println!(
+                writeln!(
+                    out,
                     "  warning: that leaves no room for a question; split the document or use a model with a longer context"
-                );
+                )?;
             }
         }
-        None => println!("  contents prompt    {prefix} tokens"),
+        None => writeln!(out, "  contents prompt    {prefix} tokens")?,
     }
-    println!("  trie nodes         {}", thousands(report.nodes.into()));
-    println!("  longest title      {longest_title_tokens} tokens: {longest_title}");
-    println!("  dropped            {}", listed(&toc.notes.dropped));
+    writeln!(
+        out,
+        "  trie nodes         {}",
+        thousands(report.nodes.into())
+    )?;
+    writeln!(
+        out,
+        "  longest title      {longest_title_tokens} tokens: {longest_title}"
+    )?;
+    writeln!(out, "  dropped            {}", listed(&toc.notes.dropped))?;
     let renamed: Vec<String> = toc
         .notes
         .renamed
         .iter()
         .map(|(from, to)| format!("{from} -> {to}"))
         .collect();
-    println!("  renamed            {}", listed(&renamed));
-    println!("  bytes              {}", thousands(report.bytes));
+    writeln!(out, "  renamed            {}", listed(&renamed))?;
+    writeln!(out, "  bytes              {}", thousands(report.bytes))?;
+    Ok(())
 }
 
 fn listed(names: &[String]) -> String {

@@ -2,6 +2,7 @@
 
 use crate::output::{Failure, spinner, thousands};
 use stair::engine::quantize::{quantize, quantize_types};
+use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -29,11 +30,12 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     quantize(&args.input, &args.output, &args.to, threads)?;
     bar.finish_and_clear();
     let size = |path: &PathBuf| std::fs::metadata(path).map_or(0, |metadata| metadata.len());
-    println!(
+    writeln!(
+        io::stdout().lock(),
         "{}: {} bytes, from {}",
         args.output.display(),
         thousands(size(&args.output)),
         thousands(size(&args.input))
-    );
+    )?;
     Ok(ExitCode::SUCCESS)
 }

@@ -228,7 +228,10 @@ fn callers_who_share_decodes_get_the_answers_of_a_search_alone() {
         let prefix = index.prefix().len();
         assert_eq!(control.prefix_tokens.load(Ordering::SeqCst), prefix);
         let shared = |seqs: &Vec<u16>| seqs.iter().any(|seq| slot(*seq) != slot(seqs[0]));
-        assert!(control.log.lock().iter().any(shared), "no decode was shared");
+        assert!(
+            control.log.lock().iter().any(shared),
+            "no decode was shared"
+        );
     });
 }
 
@@ -241,35 +244,42 @@ fn slot(seq: u16) -> usize {
 fn a_small_batch_starves_nobody() {
     // One question, or one title, fills a decode.
     let question = "Which of all these is it?";
-    let fits = request(&index(), question, 1).question.expect("asks").0.len();
+    let fits = request(&index(), question, 1)
+        .question
+        .expect("asks")
+        .0
+        .len();
     let title = index().longest_title() as usize;
-    serve(Mock::new(fits.max(title), title), |index, queue, control| {
-        let gate = control.gate.lock();
-        std::thread::scope(|scope| {
-            let warm = Request {
-                question: None,
-                ..request(index, question, 1)
-            };
-            scope.spawn(|| queue.ask(warm).expect("warms"));
-            control.await_decode(1);
-            for _ in 0..PARALLEL {
-                scope.spawn(|| queue.ask(request(index, question, 9)).expect("answers"));
+    serve(
+        Mock::new(fits.max(title), title),
+        |index, queue, control| {
+            let gate = control.gate.lock();
+            std::thread::scope(|scope| {
+                let warm = Request {
+                    question: None,
+                    ..request(index, question, 1)
+                };
+                scope.spawn(|| queue.ask(warm).expect("warms"));
+                control.await_decode(1);
+                for _ in 0..PARALLEL {
+                    scope.spawn(|| queue.ask(request(index, question, 9)).expect("answers"));
+                }
+                // All are admitted together, and want the same.
+                eventually(|| queue.state.lock().waiting.len() == PARALLEL, "all ask");
+                drop(gate);
+            });
+            let log = control.log.lock();
+            for at in 0..PARALLEL {
+                let served: Vec<usize> = (0..log.len())
+                    .filter(|&i| log[i].iter().any(|&seq| seq > 0 && slot(seq) == at))
+                    .collect();
+                assert!(served.len() > 9, "{served:?}");
+                for pair in served.windows(2) {
+                    assert!(pair[1] - pair[0] <= PARALLEL, "{at} waited: {served:?}");
+                }
             }
-            // All are admitted together, and want the same.
-            eventually(|| queue.state.lock().waiting.len() == PARALLEL, "all ask");
-            drop(gate);
-        });
-        let log = control.log.lock();
-        for at in 0..PARALLEL {
-            let served: Vec<usize> = (0..log.len())
-                .filter(|&i| log[i].iter().any(|&seq| seq > 0 && slot(seq) == at))
-                .collect();
-            assert!(served.len() > 9, "{served:?}");
-            for pair in served.windows(2) {
-                assert!(pair[1] - pair[0] <= PARALLEL, "{at} waited: {served:?}");
-            }
-        }
-    });
+        },
+    );
 }
 
 #[test]
