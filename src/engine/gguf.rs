@@ -301,7 +301,7 @@ impl<R: Read + Seek> Reader<R> {
 
 /// The size of a tensor in bytes; `None` for a type or a shape that cannot be.
 fn tensor_bytes(kind: u32, shape: [u64; MAX_DIMS as usize]) -> Option<u64> {
-    if kind >= sys::GGML_TYPE_COUNT as u32 {
+    if kind >= sys::GGML_TYPE_COUNT {
         return None;
     }
     // SAFETY: both look a type up that exists. Retired types have size 0.
@@ -312,7 +312,7 @@ fn tensor_bytes(kind: u32, shape: [u64; MAX_DIMS as usize]) -> Option<u64> {
     let block = u64::try_from(block)
         .ok()
         .filter(|&block| block > 0 && size > 0)?;
-    if shape[0] % block != 0 {
+    if !shape[0].is_multiple_of(block) {
         return None;
     }
     shape[1..]

@@ -188,7 +188,7 @@ impl Titles {
             let encode = |&leaf: &u32| {
                 let tokens = titles.encode(&toc.sections[leaf as usize].identifier());
                 let count = done.fetch_add(1, std::sync::atomic::Ordering::Relaxed) + 1;
-                if count % 1024 == 0 {
+                if count.is_multiple_of(1024) {
                     progress(count);
                 }
                 tokens

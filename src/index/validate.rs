@@ -143,7 +143,7 @@ fn body_checksums(file: &[u8], header: &Header) -> Result<()> {
     let total = sums_len
         .and_then(|sums| sums.checked_add(header.body_len))
         .and_then(|len| len.checked_add(start as u64));
-    if total != Some(header.file_len) || header.body_len % ALIGNMENT as u64 != 0 {
+    if total != Some(header.file_len) || !header.body_len.is_multiple_of(ALIGNMENT as u64) {
         return Err(corrupt(24, "the length of the body does not fit the file"));
     }
     // The sum above equals the length of a slice, so it fits.
