@@ -8,19 +8,21 @@ use std::sync::Arc;
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
-    let (files, callers, questions) = match args.as_slice() {
-        [model, index, flag, n, questions @ ..] if flag == "--callers" => (
-            [model, index],
-            n.parse().ok().filter(|&n: &usize| n > 0),
-            questions,
-        ),
-        [model, index, questions @ ..] => ([model, index], Some(0), questions),
-        _ => ([&String::new(); 2], None, &[][..]),
-    };
-    let (Some(callers), false) = (callers, questions.is_empty()) else {
+    let usage = || {
         eprintln!("usage: ask MODEL.gguf INDEX.stair [--callers N] QUESTION...");
-        return ExitCode::from(2);
+        ExitCode::from(2)
     };
+    let (files, callers, questions) = match args.as_slice() {
+        [model, index, flag, n, questions @ ..] if flag == "--callers" => match n.parse() {
+            Ok(callers @ 1..) => ([model, index], callers, questions),
+            _ => return usage(),
+        },
+        [model, index, questions @ ..] => ([model, index], 0usize, questions),
+        _ => return usage(),
+    };
+    if questions.is_empty() {
+        return usage();
+    }
     match ask(files, callers, questions) {
         Ok(code) => code,
         Err(error) => {
