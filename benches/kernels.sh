@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Compares ggml's kernels for the generations of x86-64 processors, on real decodes: each plugin
-# that this machine can run is loaded alone, and answers the same questions from a cold start.
+# that this machine can run is loaded alone, and answers the same question from a cold start.
 #
 #   benches/kernels.sh STAIR MODEL.gguf INDEX.stair
 #
@@ -27,12 +27,10 @@ plugins=$(dirname "$stair")/stair-backends
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-cat >"$work/questions" <<'TEXT'
-How many days of holiday do I get in a year?
-What do I do when I lose my access badge?
-TEXT
+# One question: without AVX each round takes minutes.
+echo "How many days of holiday do I get in a year?" >"$work/questions"
 
-# run NAME THREADS: appends NAME, the exit status and the answers to the results.
+# run NAME THREADS: appends NAME, the exit status, the answer and the errors to the results.
 run() {
     local name=$1 status=0
     echo "$name" >>"$work/results"

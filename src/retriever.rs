@@ -41,7 +41,8 @@ pub struct RetrieverOptions {
     /// Number type of keys and values.
     pub kv_type: KvType,
     /// One question at a time: the same question gives bit-equal scores whatever else is asked.
-    /// Otherwise scores may differ in the last digits with what shares a decode.
+    /// Otherwise scores may differ a little with what shares a decode, on quantised models by
+    /// more than the last digits.
     pub deterministic: bool,
 }
 

@@ -5,6 +5,7 @@
 mod common;
 
 use common::{QUESTIONS, alone, assert_close, handbook, model, ranking, top};
+use stair::search::Scoring;
 use stair::{CancelToken, Code, Retriever, RetrieverOptions};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -203,8 +204,11 @@ fn answering_keeps_no_memory() {
             .expect("a number")
     };
     let ask = |i: usize| {
+        let mut options = top(1);
+        // The cheaper kind uses the same memory.
+        options.scoring = Scoring::Local;
         retriever()
-            .retrieve(QUESTIONS[i % 8], &top(1))
+            .retrieve(QUESTIONS[i % 8], &options)
             .expect("answers")
     };
     for i in 0..8 {

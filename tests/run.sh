@@ -17,7 +17,7 @@ cargo fmt --check
 cargo clippy --release --all-targets --quiet -- -D warnings
 
 part "without llama.cpp: toc, prompt, tokens, index, search"
-cargo test --quiet --no-default-features --features building
+cargo test --quiet --no-default-features --features building --lib --tests
 
 part "library, engine, C ABI and command"
 cargo test --quiet --release
