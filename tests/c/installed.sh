@@ -4,7 +4,8 @@
 #
 #     tests/c/installed.sh PREFIX [LIBDIR]
 #
-# LIBDIR is PREFIX/lib if it is not given. Needs pkg-config and cmake; CC and CXX as usual.
+# PREFIX may be a staged tree ($DESTDIR/usr). LIBDIR is PREFIX/lib if it is not given. Needs
+# pkg-config and cmake; CC and CXX as usual.
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -24,7 +25,7 @@ starts() {
 by_pkg_config() {
     export PKG_CONFIG_PATH=$lib/pkgconfig
     ${CC:-cc} -std=c11 "$root/examples/c/ask.c" -o "$work/ask_c" \
-        $(pkg-config --cflags --libs stair) -pthread &&
+        $(pkg-config --define-variable=prefix="$prefix" --cflags --libs stair) -pthread &&
         LD_LIBRARY_PATH=$lib starts "$work/ask_c"
 }
 by_cmake() {

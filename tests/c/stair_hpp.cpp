@@ -50,6 +50,9 @@ static_assert(std::is_base_of_v<std::runtime_error, stair::error>);
 
 const char question[] = "How long do I have to hand in a receipt?";
 const char document[] = "# Handbook\n\n## Leave\n\nRest.\n\n## Pay\n\nMoney.\n";
+const char longer[] =
+    "# Handbook\n\n## 1 Leave\n\nRest.\n\n## 2 Travel\n\n### 2.1 Claim window\n\nDays.\n\n"
+    "### 2.2 Limits\n\nMoney.\n\n## Glossary\n\nWords.\n";
 
 void versions() {
   CHECK(stair::version() == stair_version());
@@ -215,7 +218,8 @@ void throwing(const std::string& model_path, const std::string& index_path) {
   const stair::index index = stair::index::open(index_path);
   CHECK(index.sections().size() == index.info().sections && model.info().vocab_size > 0);
   CHECK(index.section(0).id == 0 && stair::index::peek(index_path).leaves == index.info().leaves);
-  const stair::retriever retriever = stair::retriever::make(model, index);
+  const stair::retriever retriever =
+      stair::retriever::make(model, stair::index::build(model, longer));
   retriever.warm();
   stair::retrieve_options two;
   two.k = 2;
@@ -246,8 +250,9 @@ int main(int argc, char** argv) {
     model(model_path, one);
     index(index_path, other);
     building(one, scratch);
-    const stair::retriever retriever = take(stair::retriever::try_make(one, other));
-    answers(retriever, other);
+    const stair::index asked = take(stair::index::try_build(one, longer));
+    const stair::retriever retriever = take(stair::retriever::try_make(one, asked));
+    answers(retriever, asked);
   }
   logging(model_path);
 #ifndef STAIR_NO_EXCEPTIONS
