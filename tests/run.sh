@@ -31,6 +31,9 @@ sed "s|^prefix=.*|prefix=$stage/usr|" "$stage/usr/lib/pkgconfig/stair.pc" > "$PK
 "$stage/usr/bin/stair" build examples/handbook/handbook.md -m "$model" -o "$index" > /dev/null
 "$stage/usr/bin/stair" verify "$index"
 
+part "installed files"
+tests/c/installed.sh "$stage/usr"
+
 part "C and C++"
 tests/c/run.sh "$stage/usr/lib" "$stage/usr/include" "$model" "$index"
 
