@@ -147,6 +147,7 @@ fn a_call_cancelled_while_the_table_of_contents_is_decoded_returns_at_once() {
 
 #[test]
 fn a_deadline_of_a_millisecond_is_kept() {
+    let _alone = alone();
     let mut options = top(3);
     options.timeout = Some(Duration::from_millis(1));
     let started = Instant::now();

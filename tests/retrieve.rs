@@ -125,6 +125,7 @@ fn hits_are_distinct_leaves_of_the_index_for_every_k() {
 
 #[test]
 fn the_default_is_three_sections() {
+    let _alone = alone();
     assert_legal(handbook(), &asked().first, 3);
     let hits = asked()
         .retriever
@@ -140,6 +141,7 @@ fn the_default_is_three_sections() {
 
 #[test]
 fn zero_sections_and_more_than_there_are_are_refused() {
+    let _alone = alone();
     let all = handbook().index.leaves() as usize;
     for asked_for in [0, all + 1, usize::MAX] {
         let error = asked()
@@ -180,6 +182,7 @@ fn local_scores_are_a_distribution_over_the_leaves_and_cost_no_more() {
 
 #[test]
 fn only_the_first_question_decodes_the_table_of_contents() {
+    let _alone = alone();
     let first = asked().first.stats;
     let prefix = handbook().index.prefix().len() as u32;
     assert_eq!(first.prefix_tokens, prefix);
@@ -470,6 +473,7 @@ fn questions_in_any_script_are_answered() {
 
 #[test]
 fn questions_without_content_or_with_a_nul_are_refused() {
+    let _alone = alone();
     for (question, code) in [
         ("", Code::EmptyQuestion),
         (" \t\r\n", Code::EmptyQuestion),
@@ -519,6 +523,7 @@ fn a_question_fits_to_the_last_token_and_not_one_more() {
 
 #[test]
 fn a_novel_as_a_question_is_refused_at_once() {
+    let _alone = alone();
     let retriever = &asked().retriever;
     // Far above the length that is refused unread, and just below it; words, and one word.
     for (question, code) in [

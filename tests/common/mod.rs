@@ -139,7 +139,8 @@ pub fn scratch() -> &'static Path {
     Path::new(env!("CARGO_TARGET_TMPDIR"))
 }
 
-/// Held by tests that compute much: they would only slow each other down, and mix their figures.
+/// Held by tests that decode: llama.cpp's threads wait for each other by spinning, and two contexts on
+/// the same processors take many times as long as one after the other.
 pub fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     // A test that failed under it left nothing half-done.
