@@ -26,7 +26,9 @@ test:
 bench: model
 	cargo bench --bench figures -- $(MODEL)
 
+# llama-cpp-sys-2 leaves links here that lead nowhere, and fails on them when it is built again.
 build: setup
+	@if [ -d $(BUILD) ]; then find $(BUILD) -maxdepth 2 -name 'lib*.so' -xtype l -delete; fi
 	@cargo build --release
 
 model: build

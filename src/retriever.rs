@@ -41,8 +41,7 @@ pub struct RetrieverOptions {
     /// Number type of keys and values.
     pub kv_type: KvType,
     /// One question at a time: the same question gives bit-equal scores whatever else is asked.
-    /// Otherwise scores may differ a little with what shares a decode, on quantised models by
-    /// more than the last digits.
+    /// Otherwise scores differ with what shares a decode: on quantised models by tenths.
     pub deterministic: bool,
 }
 
