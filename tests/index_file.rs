@@ -12,7 +12,7 @@ use stair::index::format::{MAJOR, MINOR};
 use stair::index::{BuildOptions, Index, NodeId, build};
 use stair::prompt::Template;
 use stair::toc::{self, ReadOptions};
-use stair::tokens::{Special, Tokenizer, TokenizerJson};
+use stair::tokens::TokenizerJson;
 use stair::{Code, Error};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -388,25 +388,4 @@ fn an_index_is_shared_between_threads() {
             scope.spawn(|| assert_eq!(dump(&index), before));
         }
     });
-}
-
-/// One token a byte, and a terminator.
-struct Bytes;
-
-impl Tokenizer for Bytes {
-    fn encode(&self, text: &str, _: Special) -> stair::Result<Vec<u32>> {
-        Ok(text.bytes().map(u32::from).collect())
-    }
-    fn vocab_size(&self) -> u32 {
-        257
-    }
-    fn fingerprint(&self) -> u64 {
-        1
-    }
-    fn end_of_text(&self) -> Option<u32> {
-        Some(256)
-    }
-    fn token(&self, _: &str) -> Option<u32> {
-        None
-    }
 }
