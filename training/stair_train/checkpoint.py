@@ -1,0 +1,38 @@
+"""The state of a run on disk: killed at any moment, it loses what came after the last save."""
+
+import os
+from pathlib import Path
+
+import torch
+
+from .errors import TrainingError
+
+FILE = "checkpoint.pt"
+
+
+def save(run: Path, state: dict) -> None:
+    """Written beside and renamed over, so that a full disk leaves the last checkpoint whole."""
+    partial = run / (FILE + ".part")
+    try:
+        with open(partial, "wb") as file:
+            torch.save(state, file)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(partial, run / FILE)
+    except (OSError, RuntimeError) as error:
+        partial.unlink(missing_ok=True)
+        raise TrainingError(
+            f"{run / FILE}: cannot be written: {error}; the checkpoint before it is whole: make "
+            "room and run the same command again"
+        ) from error
+
+
+def load(run: Path) -> dict | None:
+    """The last checkpoint, or None where a run has none."""
+    path = run / FILE
+    if not path.exists():
+        return None
+    try:
+        return torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:  # A damaged file fails in many ways, each of them meaning this.
+        raise TrainingError(f"{path}: damaged ({error}): remove it to start over") from error

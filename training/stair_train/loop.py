@@ -1,0 +1,259 @@
+"""The training loop."""
+
+import hashlib
+import json
+import math
+import signal
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import torch
+from peft.helpers import disable_input_dtype_casting
+from tqdm import tqdm
+
+from . import adapter, checkpoint
+from .base import Base
+from .data import Data, Order
+from .decode import recall_at_1
+from .errors import TrainingError
+from .packing import loss, pack, prefix_state
+
+
+@dataclass
+class Options:
+    """What decides the course of a run; a resumed run must have the same."""
+
+    rank: int = 16
+    alpha: float = 32.0
+    dropout: float = 0.0
+    full: bool = False
+    learning_rate: float = 1e-3
+    batch: int = 32
+    share: float = 0.5
+    epochs: int = 200
+    minutes: float = math.inf
+    warmup: int = 20
+    patience: int = 20
+    hold: int = 0
+    seed: int = 0
+
+
+class Stopped(Exception):
+    """Asked to end by a signal; everything is saved."""
+
+
+class Trainer:
+    """One run in one folder."""
+
+    def __init__(self, base: Base, model, train: Data, dev: Data | None, run: Path, options: Options):
+        self.base, self.model, self.train, self.dev = base, model, train, dev
+        self.run, self.options = run, options
+        self.device = next(model.parameters()).device
+        self.order = Order(list(train.examples), options.batch, options.share, options.seed)
+        self.trained = {n: p for n, p in model.named_parameters() if p.requires_grad}
+        self.optimizer = torch.optim.AdamW(
+            self.trained.values(), lr=options.learning_rate, betas=(0.9, 0.98), weight_decay=0.0
+        )
+        self.step, self.seconds = 0, 0.0
+        self.best = {"recall": -1.0, "epoch": 0, "weights": None}
+        self.held = None
+        self.signal = None
+
+    def identity(self) -> str:
+        """Runs differ when their data, base or options do."""
+        hashed = hashlib.sha256()
+        for path in [self.train.path, self.dev.path if self.dev else None]:
+            hashed.update(path.read_bytes() if path else b"none")
+        hashed.update(str(self.base.path.name).encode())
+        varying = {"epochs", "minutes", "patience"}
+        fixed = {k: v for k, v in asdict(self.options).items() if k not in varying}
+        hashed.update(json.dumps(fixed, sort_keys=True).encode())
+        return hashed.hexdigest()
+
+    def resume(self) -> bool:
+        """Goes on from the folder's checkpoint, where it has one."""
+        state = checkpoint.load(self.run)
+        if state is None:
+            return False
+        if state["identity"] != self.identity():
+            raise TrainingError(
+                f"{self.run} holds a run with other data, base or options: name another folder "
+                "with -o, or remove this one"
+            )
+        with torch.no_grad():
+            for name, value in state["weights"].items():
+                self.trained[name].copy_(value)
+        self.optimizer.load_state_dict(state["optimizer"])
+        torch.set_rng_state(state["rng"])
+        self.step, self.seconds, self.best = state["step"], state["seconds"], state["best"]
+        self.held = None
+        return True
+
+    def save(self) -> None:
+        checkpoint.save(
+            self.run,
+            {
+                "identity": self.identity(),
+                "weights": self.weights(),
+                "optimizer": self.optimizer.state_dict(),
+                "rng": torch.get_rng_state(),
+                "step": self.step,
+                "seconds": self.seconds,
+                "best": self.best,
+            },
+        )
+
+    def weights(self) -> dict[str, torch.Tensor]:
+        return {name: value.detach().cpu().clone() for name, value in self.trained.items()}
+
+    def progress(self) -> float:
+        """How much of the schedule is behind, 0 to 1: by steps or by time, whichever is further."""
+        total = self.options.epochs * self.order.steps_per_epoch
+        return max(self.step / total, self.seconds / 60 / self.options.minutes)
+
+    def learning_rate(self) -> float:
+        """Linear warm-up, then a cosine down to a twentieth."""
+        warm = min(1.0, (self.step + 1) / max(1, self.options.warmup))
+        cosine = 0.5 * (1 + math.cos(math.pi * min(1.0, self.progress())))
+        return self.options.learning_rate * warm * (0.05 + 0.95 * cosine)
+
+    def one_step(self) -> float:
+        """One update; returns the loss, nats a target token."""
+        options = self.options
+        if options.hold and (self.held is None or self.step % options.hold == 0):
+            self.held = prefix_state(self.model, self.train.prefix, self.device)
+        packed = pack(self.train.prefix, self.order.step(self.step), self.device, self.held)
+        value = loss(self.model, packed)
+        if not torch.isfinite(value):
+            raise TrainingError(
+                f"the loss is {value.item()} at step {self.step}: the last checkpoint is whole; "
+                f"start a new run with a learning rate below {options.learning_rate:g}"
+            )
+        value.backward()
+        torch.nn.utils.clip_grad_norm_(self.trained.values(), 1.0)
+        for group in self.optimizer.param_groups:
+            group["lr"] = self.learning_rate()
+        self.optimizer.step()
+        self.optimizer.zero_grad(set_to_none=True)
+        self.step += 1
+        return value.item()
+
+    def evaluate(self, losses: list[float]) -> float:
+        """Dev Recall@1, one line of the log, and the adapter when it is the best so far."""
+        began = time.monotonic()
+        questions = self.dev.of_task("retrieval") if self.dev else []
+        self.model.eval()
+        recall = recall_at_1(
+            self.model, self.train.prefix, self.train.leaves, questions, self.device, self.options.batch
+        )
+        self.model.train()
+        epoch = self.step / self.order.steps_per_epoch
+        if recall > self.best["recall"] or not questions:
+            self.best = {"recall": recall, "epoch": epoch, "weights": self.weights()}
+            self.export()
+        line = {
+            "step": self.step,
+            "epoch": round(epoch, 3),
+            "examples": self.step * self.options.batch,
+            "loss": round(sum(losses) / max(1, len(losses)), 4),
+            "dev_recall_at_1": round(100 * recall, 2),
+            "dev_questions": len(questions),
+            "learning_rate": self.learning_rate(),
+            "examples_per_second": round(self.step * self.options.batch / max(1e-9, self.seconds), 2),
+            "minutes": round(self.seconds / 60, 2),
+            "evaluation_seconds": round(time.monotonic() - began, 1),
+        }
+        with open(self.run / "log.jsonl", "a", encoding="utf-8") as log:
+            log.write(json.dumps(line) + "\n")
+        return recall
+
+    def export(self) -> None:
+        """Writes the best weights so far."""
+        weights, config = self.best["weights"], self.base.model.config
+        architecture = self.base.architecture
+        if self.options.full:
+            tuned = dict(self.base.model.state_dict())
+            tuned.update({name: value.to(torch.bfloat16) for name, value in weights.items()})
+            self.base.model.save_pretrained(self.run / "model", state_dict=tuned)
+            if self.base.path.is_file():
+                adapter.write_model(self.run / "model.gguf", tuned, architecture, config, self.base.path)
+            return
+        self.model.save_pretrained(
+            self.run / "peft", state_dict={k: v.to(torch.bfloat16) for k, v in weights.items()}
+        )
+        named = {name.replace(".default", "").removesuffix(".weight"): v for name, v in weights.items()}
+        adapter.write_lora(
+            self.run / "adapter.gguf", named, architecture, config, self.options.alpha
+        )
+
+    def fit(self, evaluate_every: float, save_every: float) -> float:
+        """Trains to the end of the schedule or of the patience; returns the best dev Recall@1.
+
+        `evaluate_every` in epochs, `save_every` in minutes.
+        """
+        self._listen()
+        every = max(1, round(evaluate_every * self.order.steps_per_epoch))
+        saved = time.monotonic()
+        losses: list[float] = []
+        bar = tqdm(total=100, unit="%", bar_format="{l_bar}{bar}| {elapsed}<{remaining} {postfix}")
+        self.model.train()
+        try:
+            while self.progress() < 1.0 and not self._out_of_patience():
+                began = time.monotonic()
+                with self._compute():
+                    losses.append(self.one_step())
+                self.seconds += time.monotonic() - began
+                bar.n = round(100 * min(1.0, self.progress()), 1)
+                bar.set_postfix_str(
+                    f"loss {sum(losses[-20:]) / len(losses[-20:]):.3f}, dev R@1 "
+                    f"{100 * max(0.0, self.best['recall']):.1f}, "
+                    f"{self.step * self.options.batch / self.seconds:.1f} examples/s"
+                )
+                if self.step % every == 0:
+                    with self._compute():
+                        self.evaluate(losses)
+                    losses = []
+                if time.monotonic() - saved > 60 * save_every or self.step % every == 0:
+                    self.save()
+                    saved = time.monotonic()
+                if self.signal is not None:
+                    self.save()
+                    raise Stopped(signal.Signals(self.signal).name)
+            if self.step % every:
+                with self._compute():
+                    self.evaluate(losses)
+            self.save()
+        finally:
+            bar.close()
+        return self.best["recall"]
+
+    def _out_of_patience(self) -> bool:
+        epoch = self.step / self.order.steps_per_epoch
+        return self.best["recall"] >= 0 and epoch - self.best["epoch"] > self.options.patience
+
+    def _compute(self):
+        return _Compute(self.model, self.base.model.dtype, self.device.type)
+
+    def _listen(self) -> None:
+        def remember(number, frame):
+            self.signal = number
+
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, remember)
+
+
+class _Compute:
+    """Multiplies in the base's type while the trained weights stay f32."""
+
+    def __init__(self, model, dtype, device: str):
+        self.autocast = torch.autocast(device, dtype, enabled=dtype != torch.float32)
+        self.casting = disable_input_dtype_casting(model)
+
+    def __enter__(self):
+        self.casting.__enter__()
+        self.autocast.__enter__()
+
+    def __exit__(self, *error):
+        self.autocast.__exit__(*error)
+        self.casting.__exit__(*error)

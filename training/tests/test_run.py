@@ -1,0 +1,162 @@
+"""A whole run on a tiny model: stopped, resumed, exported, refused."""
+
+import json
+import os
+import signal
+from pathlib import Path
+
+import gguf
+import numpy as np
+import pytest
+import torch
+
+from conftest import LEAVES, PREFIX, VOCABULARY, example, model
+from stair_train import base as bases
+from stair_train import checkpoint, data, loop
+from stair_train.__main__ import main
+from stair_train.errors import TrainingError
+from stair_train.loop import Options, Trainer
+
+OPTIONS = dict(rank=4, alpha=8.0, batch=4, epochs=6, warmup=1, learning_rate=1e-2, dropout=0.1)
+
+
+def trainer(data_file, run: Path, **changes) -> Trainer:
+    torch.manual_seed(0)
+    base = bases.Base(model(), Path("tiny.gguf"), "llama")
+    options = Options(**(OPTIONS | changes))
+    adapted = base.model if options.full else bases.with_lora(base, options.rank, options.alpha, options.dropout)
+    if not options.full:
+        torch.manual_seed(5)
+    file = data.read(data_file("train.jsonl"))
+    run.mkdir(exist_ok=True)
+    return Trainer(base, adapted, file, file, run, options)
+
+
+def equal(a: dict, b: dict) -> bool:
+    return a.keys() == b.keys() and all(torch.equal(a[name], b[name]) for name in a)
+
+
+def test_training_learns_and_logs(data_file, tmp_path):
+    run = trainer(data_file, tmp_path / "run", epochs=400, patience=400, dropout=0.0, full=True, learning_rate=3e-3)
+    assert run.fit(100, 5) == 1.0
+    lines = [json.loads(line) for line in (tmp_path / "run/log.jsonl").read_text().splitlines()]
+    assert lines[-1]["loss"] < lines[0]["loss"]
+    assert {"step", "epoch", "dev_recall_at_1", "examples_per_second"} <= lines[0].keys()
+
+
+def test_a_resumed_run_ends_where_an_unbroken_one_does(data_file, tmp_path):
+    """Adapter, optimizer, schedule, dropout's randomness and order of the data all go on."""
+    whole = trainer(data_file, tmp_path / "whole")
+    whole.fit(2, 5)
+    first = trainer(data_file, tmp_path / "broken")
+    for _ in range(3):
+        with first._compute():
+            first.one_step()
+    first.save()
+    second = trainer(data_file, tmp_path / "broken")
+    assert second.resume() and second.step == 3
+    second.fit(2, 5)
+    assert second.step == whole.step
+    assert equal(second.weights(), whole.weights())
+
+
+def test_a_signal_ends_the_run_with_everything_saved(data_file, tmp_path):
+    run = trainer(data_file, tmp_path / "run")
+    inner = run.one_step
+
+    def step():
+        if run.step == 2:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return inner()
+
+    run.one_step = step
+    with pytest.raises(loop.Stopped):
+        run.fit(100, 5)
+    assert checkpoint.load(tmp_path / "run")["step"] == 3
+
+
+def test_another_run_s_folder_is_refused(data_file, tmp_path):
+    trainer(data_file, tmp_path / "run").save()
+    with pytest.raises(TrainingError, match="other data, base or options"):
+        trainer(data_file, tmp_path / "run", learning_rate=1e-3).resume()
+
+
+def test_a_damaged_checkpoint_says_so(data_file, tmp_path):
+    run = trainer(data_file, tmp_path / "run")
+    (tmp_path / "run" / checkpoint.FILE).write_bytes(b"PK\x03\x04 not a checkpoint")
+    with pytest.raises(TrainingError, match="damaged"):
+        run.resume()
+
+
+def test_a_loss_that_is_no_number_stops_and_loses_nothing(data_file, tmp_path):
+    run = trainer(data_file, tmp_path / "run")
+    run.save()
+    before = (tmp_path / "run" / checkpoint.FILE).read_bytes()
+    with torch.no_grad():
+        next(iter(run.trained.values())).fill_(float("nan"))
+    with pytest.raises(TrainingError, match="learning rate below"):
+        run.fit(1, 0)
+    assert (tmp_path / "run" / checkpoint.FILE).read_bytes() == before
+
+
+def test_a_full_disk_leaves_the_last_checkpoint(tmp_path):
+    checkpoint.save(tmp_path, {"step": 1})
+    with pytest.raises(TrainingError, match="make room"):
+        checkpoint.save(tmp_path, FullDisk())
+    assert checkpoint.load(tmp_path) == {"step": 1}
+    assert [path.name for path in tmp_path.iterdir()] == [checkpoint.FILE]
+
+
+class FullDisk:
+    def __reduce__(self):
+        raise OSError(28, "No space left on device")
+
+
+def test_the_adapter_is_written_in_llama_cpp_s_names_and_order(data_file, tmp_path):
+    """Folding the written adapter into rows in llama.cpp's order is permuting the folded matrix."""
+    run = trainer(data_file, tmp_path / "run")
+    run.fit(1, 5)
+    reader = gguf.GGUFReader(tmp_path / "run/adapter.gguf")
+    assert reader.get_field("general.type").contents() == "adapter"
+    assert reader.get_field("adapter.lora.alpha").contents() == run.options.alpha
+    tensors = {t.name: np.array(t.data, np.float32).reshape(tuple(reversed(t.shape.tolist()))) for t in reader.tensors}
+    assert len(tensors) == 2 * 2 * 7
+    weights = run.best["weights"]
+    attention = "base_model.model.model.layers.1.self_attn.k_proj.lora_{}.default.weight"
+    delta = weights[attention.format("B")] @ weights[attention.format("A")]
+    heads, rows, columns = 2, *delta.shape
+    expected = delta.view(heads, 2, rows // heads // 2, columns).transpose(1, 2).reshape(rows, columns)
+    written = tensors["blk.1.attn_k.weight.lora_b"] @ tensors["blk.1.attn_k.weight.lora_a"]
+    assert np.allclose(written, expected.numpy(), atol=1e-3)
+    assert (tmp_path / "run/peft/adapter_model.safetensors").exists()
+
+
+def test_full_fine_tuning_trains_every_weight(data_file, tmp_path):
+    run = trainer(data_file, tmp_path / "run", full=True, epochs=2)
+    before = run.weights()
+    run.fit(1, 5)
+    assert not any(torch.equal(before[name], value) for name, value in run.weights().items())
+    assert (tmp_path / "run/model/config.json").exists()
+
+
+def test_the_command_says_what_is_wrong_in_one_line(data_file, tmp_path, capsys):
+    arguments = ["--base", str(tmp_path / "no.gguf"), "--data", str(data_file("t.jsonl")), "-o", str(tmp_path / "r")]
+    assert main(arguments) == 1
+    assert "no such file" in capsys.readouterr().err
+    (tmp_path / "no.gguf").write_bytes(b"GGUF nothing")
+    assert main(arguments) == 1
+    assert "not a GGUF file" in capsys.readouterr().err
+
+
+def test_another_vocabulary_than_the_base_s_is_refused():
+    with pytest.raises(TrainingError, match=f"5 tokens, .* has {VOCABULARY}"):
+        bases.check_vocabulary(bases.Base(model(), Path("x"), "llama"), 5)
+
+
+def test_the_same_question_is_answered_however_it_is_batched():
+    questions = [example(0, [40, 41]), example(1, [43]), example(2, [44, 45, 46])]
+    trained = model()
+    recalls = {
+        loop.recall_at_1(trained, PREFIX, LEAVES, questions, torch.device("cpu"), batch) for batch in (1, 2, 3)
+    }
+    assert len(recalls) == 1
