@@ -61,6 +61,8 @@ pub mod index;
 mod panics;
 #[cfg(feature = "building")]
 pub mod prompt;
+#[cfg(feature = "building")]
+pub mod questions;
 #[cfg(feature = "engine")]
 pub mod retriever;
 pub mod search;

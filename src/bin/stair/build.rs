@@ -34,6 +34,9 @@ pub struct Args {
     /// A prompt other than STAIR's own
     #[arg(long, value_name = "T.toml")]
     template: Option<PathBuf>,
+    /// Leave the table of contents out of the prompt (DSI), for a model trained without it
+    #[arg(long, conflicts_with = "template")]
+    no_toc: bool,
     /// The token that ends a title [default: the vocabulary's end of text]
     #[arg(long, value_name = "TOKEN")]
     terminator: Option<String>,
@@ -69,6 +72,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
             })?;
             Template::from_toml(text)?
         }
+        None if args.no_toc => Template::without_contents(),
         None => Template::default(),
     };
     if args.terminator.is_some() {
