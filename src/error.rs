@@ -59,6 +59,8 @@ pub enum Code {
     IndexVersion = 311,
     /// An index is truncated or damaged.
     IndexCorrupt = 312,
+    /// A file of questions is not usable.
+    Questions = 320,
     /// A file is not a GGUF model.
     NotAModel = 400,
     /// A model file is truncated or damaged.
@@ -73,6 +75,8 @@ pub enum Code {
     VocabularyMismatch = 405,
     /// No compute backend could be loaded.
     Backend = 406,
+    /// An adapter is not one, is damaged, or does not belong to the model.
+    Adapter = 407,
     /// The context is too small for the table of contents, a question and the search.
     ContextTooSmall = 500,
     /// The caller cancelled.
@@ -116,6 +120,7 @@ impl Code {
         Self::NotAnIndex,
         Self::IndexVersion,
         Self::IndexCorrupt,
+        Self::Questions,
         Self::NotAModel,
         Self::ModelCorrupt,
         Self::ModelArchitecture,
@@ -123,6 +128,7 @@ impl Code {
         Self::ModelLoad,
         Self::VocabularyMismatch,
         Self::Backend,
+        Self::Adapter,
         Self::ContextTooSmall,
         Self::Cancelled,
         Self::Timeout,
@@ -158,6 +164,7 @@ impl Code {
             Self::NotAnIndex => "NOT_AN_INDEX",
             Self::IndexVersion => "INDEX_VERSION",
             Self::IndexCorrupt => "INDEX_CORRUPT",
+            Self::Questions => "QUESTIONS",
             Self::NotAModel => "NOT_A_MODEL",
             Self::ModelCorrupt => "MODEL_CORRUPT",
             Self::ModelArchitecture => "MODEL_ARCHITECTURE",
@@ -165,6 +172,7 @@ impl Code {
             Self::ModelLoad => "MODEL_LOAD",
             Self::VocabularyMismatch => "VOCABULARY_MISMATCH",
             Self::Backend => "BACKEND",
+            Self::Adapter => "ADAPTER",
             Self::ContextTooSmall => "CONTEXT_TOO_SMALL",
             Self::Cancelled => "CANCELLED",
             Self::Timeout => "TIMEOUT",
@@ -329,6 +337,17 @@ pub enum Error {
         what: String,
     },
 
+    /// A file of questions is not usable.
+    #[error("the questions in {}, line {line}: {why}", path.display())]
+    Questions {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+        /// What is wrong there, and what to do.
+        why: String,
+    },
+
     /// A file is not a GGUF model.
     #[error("{} is not a GGUF model ({why}): give a .gguf file", path.display())]
     NotAModel {
@@ -387,6 +406,15 @@ pub enum Error {
     /// No compute backend could be loaded.
     #[error("no compute backend could be loaded: {0}")]
     Backend(String),
+
+    /// An adapter is not one, is damaged, or does not belong to the model.
+    #[error("the adapter {} cannot be used: {why}", path.display())]
+    Adapter {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong, and what to do.
+        why: String,
+    },
 
     /// The context is too small for the table of contents, a question and the search.
     #[error(
@@ -475,6 +503,7 @@ impl Error {
             Self::NotAnIndex(_) => Code::NotAnIndex,
             Self::IndexVersion { .. } => Code::IndexVersion,
             Self::IndexCorrupt { .. } => Code::IndexCorrupt,
+            Self::Questions { .. } => Code::Questions,
             Self::NotAModel { .. } => Code::NotAModel,
             Self::ModelCorrupt { .. } => Code::ModelCorrupt,
             Self::ModelArchitecture { .. } => Code::ModelArchitecture,
@@ -482,6 +511,7 @@ impl Error {
             Self::ModelLoad { .. } => Code::ModelLoad,
             Self::VocabularyMismatch(_) => Code::VocabularyMismatch,
             Self::Backend(_) => Code::Backend,
+            Self::Adapter { .. } => Code::Adapter,
             Self::ContextTooSmall { .. } => Code::ContextTooSmall,
             Self::Cancelled => Code::Cancelled,
             Self::Timeout { .. } => Code::Timeout,

@@ -61,12 +61,16 @@ pub mod index;
 mod panics;
 #[cfg(feature = "building")]
 pub mod prompt;
+#[cfg(feature = "building")]
+pub mod questions;
 #[cfg(feature = "engine")]
 pub mod retriever;
 pub mod search;
 #[cfg(feature = "building")]
 pub mod toc;
 pub mod tokens;
+#[cfg(feature = "building")]
+pub mod train_data;
 
 pub use cancel::CancelToken;
 #[cfg(feature = "engine")]

@@ -19,6 +19,9 @@ pub struct Template {
     pub interior: String,
     /// A line for a leaf.
     pub leaf: String,
+    /// Whether the table of contents stands in the prompt. Without it (DSI, the differentiable
+    /// search index) a model has to know the titles by heart.
+    pub contents: bool,
     /// Text after the table of contents: where the part that all questions share ends.
     pub anchor: String,
     /// Text between the anchor and the question.
@@ -44,6 +47,7 @@ impl Default for Template {
                 .to_owned(),
             interior: "{section}".to_owned(),
             leaf: "leaf {section}".to_owned(),
+            contents: true,
             anchor: "\n### Query:".to_owned(),
             before_question: " ".to_owned(),
             after_question: "\n### Section: leaf".to_owned(),
@@ -55,6 +59,16 @@ impl Default for Template {
 }
 
 impl Template {
+    /// The default without the table of contents: what STAIR's authors compare it with (DSI). The
+    /// part of a question and a title is the default's, so one question has the same tokens in both.
+    pub fn without_contents() -> Self {
+        Self {
+            head: "### Book: {title}".to_owned(),
+            contents: false,
+            ..Self::default()
+        }
+    }
+
     /// Reads a template file.
     ///
     /// # Errors
@@ -114,37 +128,55 @@ impl Template {
     ///
     /// What the tokenizer says.
     pub fn encode_prefix(&self, tokenizer: &dyn Tokenizer, toc: &Toc) -> Result<Vec<u32>> {
+        let contents = match self.contents {
+            true => self.lines(toc),
+            false => String::new(),
+        };
+        self.encode_around(tokenizer, &toc.title, &contents)
+    }
+
+    /// The tokens of everything before the question for the document called `title`, in a prompt
+    /// that has no table of contents, whatever [`Template::contents`] says.
+    ///
+    /// # Errors
+    ///
+    /// What the tokenizer says.
+    pub fn encode_bare_prefix(&self, tokenizer: &dyn Tokenizer, title: &str) -> Result<Vec<u32>> {
+        self.encode_around(tokenizer, title, "")
+    }
+
+    fn encode_around(
+        &self,
+        tokenizer: &dyn Tokenizer,
+        title: &str,
+        contents: &str,
+    ) -> Result<Vec<u32>> {
+        let (before, after) = self.head.split_once("{title}").unwrap_or((&self.head, ""));
+        let title = match self.head.contains("{title}") {
+            true => title,
+            false => "",
+        };
+        let pieces = [
+            (before, Special::AsToken),
+            (title, Special::AsText),
+            (after, Special::AsToken),
+            (contents, Special::AsText),
+            (&self.anchor, Special::AsToken),
+        ];
         if !self.special {
-            let text: String = self.pieces(toc).map(|(text, _)| text).collect();
+            let text: String = pieces.iter().map(|&(text, _)| text).collect();
             return tokenizer.encode(&text, Special::AsText);
         }
         // The document's words must not turn into special tokens, so they are read apart.
         let mut tokens = Vec::new();
-        for (text, special) in self.pieces(toc) {
-            tokens.extend(tokenizer.encode(&text, special)?);
+        for (text, special) in pieces {
+            tokens.extend(tokenizer.encode(text, special)?);
         }
         Ok(tokens)
     }
 
-    /// The texts before the question, each with how it may be read.
-    fn pieces<'a>(&'a self, toc: &'a Toc) -> impl Iterator<Item = (String, Special)> + 'a {
-        let (before, after) = self.head.split_once("{title}").unwrap_or((&self.head, ""));
-        let title = match self.head.contains("{title}") {
-            true => toc.title.clone(),
-            false => String::new(),
-        };
-        [
-            (before.to_owned(), Special::AsToken),
-            (title, Special::AsText),
-            (after.to_owned(), Special::AsToken),
-            (self.contents(toc), Special::AsText),
-            (self.anchor.clone(), Special::AsToken),
-        ]
-        .into_iter()
-    }
-
     /// The table of contents, a line a section.
-    fn contents(&self, toc: &Toc) -> String {
+    fn lines(&self, toc: &Toc) -> String {
         let lines: Vec<String> = toc
             .sections
             .iter()
@@ -210,6 +242,15 @@ mod tests {
              leaf Appendix\n\
              ### Query:"
         );
+    }
+
+    #[test]
+    fn without_contents_the_prompt_names_the_document_alone() {
+        let template = Template::without_contents();
+        let tokens = template.encode_prefix(&Bytes, &toc()).expect("encodes");
+        let text: String = tokens.iter().map(|&t| char::from(t as u8)).collect();
+        assert_eq!(text, "### Book: Teaching in a Digital Age\n### Query:");
+        assert_eq!(template.question(), Template::default().question());
     }
 
     #[test]

@@ -5,10 +5,9 @@ use crate::engine::context::MAX_SEQUENCES;
 use crate::engine::worker::{Division, Outcome, Queue, Request, Worker};
 use crate::engine::{Context, ContextOptions, KvType, Model};
 use crate::error::{Error, Result};
-use crate::index::Index;
+use crate::index::{Index, vocabulary};
 use crate::search::model::Capacity;
 use crate::search::{Found, Room, Scoring, SearchOptions};
-use crate::tokens::Tokenizer;
 use std::ops::Range;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -160,7 +159,7 @@ impl Retriever {
     /// [`Error::ContextTooSmall`] when the table of contents does not fit;
     /// [`Error::InvalidArgument`] or [`Error::OutOfMemory`].
     pub fn new(model: Arc<Model>, index: Arc<Index>, options: &RetrieverOptions) -> Result<Self> {
-        check_vocabulary(&model, &index)?;
+        vocabulary::check(&index, &*model)?;
         let layout = Layout::new(&model, &index, options)?;
         let queue = Arc::new(Queue::default());
         let worker = std::thread::Builder::new().name("stair-worker".to_owned());
@@ -405,36 +404,4 @@ impl Layout {
             max_question_tokens: question,
         })
     }
-}
-
-/// Checks that model and index agree about every title, to the token: a title that the model would
-/// spell otherwise could be found only by accident.
-fn check_vocabulary(model: &Model, index: &Index) -> Result<()> {
-    let (found, expected) = (model.vocab_size(), index.vocab_size());
-    if found != expected {
-        let what = format!("it has {expected} tokens and the model's has {found}");
-        return Err(Error::VocabularyMismatch(what));
-    }
-    if model.fingerprint() != index.fingerprint() {
-        let what = format!(
-            "its fingerprint is {:016x} and the model's is {:016x}",
-            index.fingerprint(),
-            model.fingerprint()
-        );
-        return Err(Error::VocabularyMismatch(what));
-    }
-    let trie = index.trie();
-    let titles = index.question().titles(model, index.terminator())?;
-    for section in (0..index.sections()).filter_map(|id| index.section(id)) {
-        if !section.leaf {
-            continue;
-        }
-        let identifier = section.identifier();
-        let node = trie.find(&titles.encode(&identifier)?);
-        if node.and_then(|node| trie.section(node)) != Some(section.id) {
-            let what = format!("the model's tokens for {identifier:?} differ from the index's");
-            return Err(Error::VocabularyMismatch(what));
-        }
-    }
-    Ok(())
 }

@@ -107,6 +107,7 @@ enum class errc : std::int32_t {
   not_an_index = STAIR_ERR_NOT_AN_INDEX,                ///< not a .stair file
   index_version = STAIR_ERR_INDEX_VERSION,              ///< a format version that is not read here
   index_corrupt = STAIR_ERR_INDEX_CORRUPT,              ///< truncated or damaged
+  questions = STAIR_ERR_QUESTIONS,                      ///< a file of questions is not usable
   not_a_model = STAIR_ERR_NOT_A_MODEL,                  ///< not a GGUF file
   model_corrupt = STAIR_ERR_MODEL_CORRUPT,              ///< truncated or damaged
   model_architecture = STAIR_ERR_MODEL_ARCHITECTURE,    ///< unknown, or does not generate text
@@ -114,6 +115,7 @@ enum class errc : std::int32_t {
   model_load = STAIR_ERR_MODEL_LOAD,                    ///< refused by llama.cpp
   vocabulary_mismatch = STAIR_ERR_VOCABULARY_MISMATCH,  ///< index built for another vocabulary
   backend = STAIR_ERR_BACKEND,                          ///< no compute backend could be loaded
+  adapter = STAIR_ERR_ADAPTER,                          ///< not one, or not for this model
   context_too_small = STAIR_ERR_CONTEXT_TOO_SMALL,      ///< for contents, question and search
   cancelled = STAIR_ERR_CANCELLED,                      ///< by the caller
   timeout = STAIR_ERR_TIMEOUT,                          ///< the deadline passed

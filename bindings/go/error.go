@@ -99,6 +99,8 @@ const (
 	ErrIndexVersion Code = C.STAIR_ERR_INDEX_VERSION
 	// ErrIndexCorrupt: an index is truncated or damaged.
 	ErrIndexCorrupt Code = C.STAIR_ERR_INDEX_CORRUPT
+	// ErrQuestions: a file of questions is not usable.
+	ErrQuestions Code = C.STAIR_ERR_QUESTIONS
 
 	// ErrNotAModel: a file is not a GGUF model.
 	ErrNotAModel Code = C.STAIR_ERR_NOT_A_MODEL
@@ -115,6 +117,8 @@ const (
 	ErrVocabularyMismatch Code = C.STAIR_ERR_VOCABULARY_MISMATCH
 	// ErrBackend: no compute backend could be loaded.
 	ErrBackend Code = C.STAIR_ERR_BACKEND
+	// ErrAdapter: an adapter is not one, is damaged, or does not belong to the model.
+	ErrAdapter Code = C.STAIR_ERR_ADAPTER
 
 	// ErrContextTooSmall: the context is too small for the table of contents, a question and the
 	// search.

@@ -21,9 +21,9 @@ var allCodes = []Code{
 	ErrQuestionTooLong, ErrInvalidK, ErrStructSize, ErrInvalidHandle,
 	ErrIO, ErrNotFound, ErrPermissionDenied, ErrNotAFile,
 	ErrDocument, ErrNoHeadings, ErrTemplate, ErrTokenizer, ErrUnstableBoundary, ErrTooLarge,
-	ErrNotAnIndex, ErrIndexVersion, ErrIndexCorrupt,
+	ErrNotAnIndex, ErrIndexVersion, ErrIndexCorrupt, ErrQuestions,
 	ErrNotAModel, ErrModelCorrupt, ErrModelArchitecture, ErrModelVocabulary, ErrModelLoad,
-	ErrVocabularyMismatch, ErrBackend,
+	ErrVocabularyMismatch, ErrBackend, ErrAdapter,
 	ErrContextTooSmall, ErrCancelled, ErrTimeout, ErrOutOfMemory, ErrDecode, ErrClosed,
 	ErrInternal, ErrPanic,
 }

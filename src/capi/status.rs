@@ -54,6 +54,8 @@ pub const STAIR_ERR_NOT_AN_INDEX: stair_status = 310;
 pub const STAIR_ERR_INDEX_VERSION: stair_status = 311;
 /// An index is truncated or damaged.
 pub const STAIR_ERR_INDEX_CORRUPT: stair_status = 312;
+/// A file of questions is not usable.
+pub const STAIR_ERR_QUESTIONS: stair_status = 320;
 /// A file is not a GGUF model.
 pub const STAIR_ERR_NOT_A_MODEL: stair_status = 400;
 /// A model file is truncated or damaged.
@@ -68,6 +70,8 @@ pub const STAIR_ERR_MODEL_LOAD: stair_status = 404;
 pub const STAIR_ERR_VOCABULARY_MISMATCH: stair_status = 405;
 /// No compute backend could be loaded.
 pub const STAIR_ERR_BACKEND: stair_status = 406;
+/// An adapter is not one, is damaged, or does not belong to the model.
+pub const STAIR_ERR_ADAPTER: stair_status = 407;
 /// The context is too small for the table of contents, a question and the search.
 pub const STAIR_ERR_CONTEXT_TOO_SMALL: stair_status = 500;
 /// The caller cancelled.
@@ -116,6 +120,7 @@ fn name(status: stair_status) -> &'static CStr {
         STAIR_ERR_NOT_AN_INDEX => c"NOT_AN_INDEX",
         STAIR_ERR_INDEX_VERSION => c"INDEX_VERSION",
         STAIR_ERR_INDEX_CORRUPT => c"INDEX_CORRUPT",
+        STAIR_ERR_QUESTIONS => c"QUESTIONS",
         STAIR_ERR_NOT_A_MODEL => c"NOT_A_MODEL",
         STAIR_ERR_MODEL_CORRUPT => c"MODEL_CORRUPT",
         STAIR_ERR_MODEL_ARCHITECTURE => c"MODEL_ARCHITECTURE",
@@ -123,6 +128,7 @@ fn name(status: stair_status) -> &'static CStr {
         STAIR_ERR_MODEL_LOAD => c"MODEL_LOAD",
         STAIR_ERR_VOCABULARY_MISMATCH => c"VOCABULARY_MISMATCH",
         STAIR_ERR_BACKEND => c"BACKEND",
+        STAIR_ERR_ADAPTER => c"ADAPTER",
         STAIR_ERR_CONTEXT_TOO_SMALL => c"CONTEXT_TOO_SMALL",
         STAIR_ERR_CANCELLED => c"CANCELLED",
         STAIR_ERR_TIMEOUT => c"TIMEOUT",

@@ -14,6 +14,7 @@ mod tests;
 pub mod trie;
 mod validate;
 pub mod view;
+pub mod vocabulary;
 
 #[cfg(feature = "building")]
 pub use builder::{BuildOptions, BuildReport, build};

@@ -74,6 +74,9 @@ namespace Stair
         /// <summary>An index is truncated or damaged.</summary>
         IndexCorrupt = 312,
 
+        /// <summary>A file of questions is not usable.</summary>
+        Questions = 320,
+
         /// <summary>A file is not a GGUF model.</summary>
         NotAModel = 400,
 
@@ -94,6 +97,9 @@ namespace Stair
 
         /// <summary>No compute backend could be loaded.</summary>
         Backend = 406,
+
+        /// <summary>An adapter is not one, is damaged, or does not belong to the model.</summary>
+        Adapter = 407,
 
         /// <summary>The context is too small for the table of contents, a question and the search.</summary>
         ContextTooSmall = 500,

@@ -6,6 +6,7 @@ mod model;
 mod output;
 mod quantize;
 mod retrieve;
+mod train_data;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -28,6 +29,8 @@ enum Command {
     Inspect(inspect::Args),
     /// Check every invariant of an index
     Verify(inspect::VerifyArgs),
+    /// Make training data from an index and questions
+    TrainData(train_data::Args),
     /// Write a model in another number type
     Quantize(quantize::Args),
 }
@@ -38,6 +41,7 @@ fn main() -> ExitCode {
         Command::Retrieve(args) => retrieve::run(&args),
         Command::Inspect(args) => inspect::run(&args),
         Command::Verify(args) => inspect::verify(&args),
+        Command::TrainData(args) => train_data::run(&args),
         Command::Quantize(args) => quantize::run(&args),
     };
     match result {
