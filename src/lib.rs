@@ -15,7 +15,7 @@
 //! let retriever = Retriever::new(model, index, &RetrieverOptions::default())?;
 //! let answer = retriever.retrieve("How long is my notice period?", &RetrieveOptions::default())?;
 //! for hit in &answer.hits {
-//!     println!("{}  {:.3}", hit.path.join(" > "), hit.log_prob);
+//!     println!("{}  {:.3}", hit.path.join(" > "), hit.score);
 //! }
 //! # Ok(())
 //! # }
@@ -57,6 +57,7 @@ pub mod engine;
 pub mod error;
 pub mod files;
 pub mod index;
+pub mod lexical;
 #[cfg(feature = "engine")]
 mod panics;
 #[cfg(feature = "building")]

@@ -40,6 +40,7 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--full", action="store_true", help="train all weights, not a LoRA")
     p.add_argument("--qlora", action="store_true", help="4-bit base weights (one CUDA GPU)")
     p.add_argument("--learning-rate", type=float, default=default.learning_rate, help="[%(default)s]")
+    p.add_argument("--ratio", type=float, default=default.ratio, help="of the rate of a LoRA's B to that of its A [%(default)s]")
     p.add_argument("--batch", type=int, default=default.batch, help="examples a step [%(default)s]")
     p.add_argument("--share", type=float, default=default.share, help="of questions in a batch; the rest is the document's own text [%(default)s]")
     p.add_argument("--epochs", type=int, default=default.epochs, help="at most [%(default)s]")

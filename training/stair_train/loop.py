@@ -29,6 +29,7 @@ class Options:
     dropout: float = 0.0
     full: bool = False
     learning_rate: float = 1e-3
+    ratio: float = 8.0
     batch: int = 32
     share: float = 0.5
     epochs: int = 200
@@ -53,12 +54,19 @@ class Trainer:
         self.order = Order(list(train.examples), options.batch, options.share, options.seed)
         self.trained = {n: p for n, p in model.named_parameters() if p.requires_grad}
         self.optimizer = torch.optim.AdamW(
-            self.trained.values(), lr=options.learning_rate, betas=(0.9, 0.98), weight_decay=0.0
+            self._groups(), lr=options.learning_rate, betas=(0.9, 0.98), weight_decay=0.0
         )
         self.step, self.seconds = 0, 0.0
         self.best = {"recall": -1.0, "epoch": 0, "weights": None}
         self.held = None
         self.signal = None
+
+    def _groups(self) -> list[dict]:
+        """A LoRA's B starts at zero and is given a larger rate than A (LoRA+, Hayou et al. 2024)."""
+        b = [value for name, value in self.trained.items() if ".lora_B." in name]
+        rest = [value for name, value in self.trained.items() if ".lora_B." not in name]
+        groups = [{"params": rest, "ratio": 1.0}, {"params": b, "ratio": self.options.ratio}]
+        return [group for group in groups if group["params"]]
 
     def identity(self) -> str:
         """Runs differ when their data, base or options do."""
@@ -133,7 +141,7 @@ class Trainer:
         value.backward()
         torch.nn.utils.clip_grad_norm_(self.trained.values(), 1.0)
         for group in self.optimizer.param_groups:
-            group["lr"] = self.learning_rate()
+            group["lr"] = self.learning_rate() * group["ratio"]
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
         self.step += 1

@@ -39,6 +39,15 @@ pub struct Args {
     /// How titles are scored: exact, or local, which is cheaper and ranks worse
     #[arg(long, value_enum, default_value = "exact")]
     scoring: ScoringArg,
+    /// How much a section's words count beside what the model says: its score is the
+    /// log-probability and W times its BM25 score
+    #[arg(
+        long,
+        value_name = "W",
+        default_value_t = 0.0,
+        allow_negative_numbers = true
+    )]
+    lexical_weight: f32,
     /// Print what each answer cost
     #[arg(long)]
     stats: bool,
@@ -92,8 +101,10 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
         true => Index::open_copy(&args.index)?,
         false => Index::open(&args.index)?,
     };
-    let model = args.model.open()?;
-    let retriever = Retriever::new(Arc::new(model), Arc::new(index), &args.retriever())?;
+    let retriever = match args.model.open()? {
+        Some(model) => Retriever::new(Arc::new(model), Arc::new(index), &args.retriever())?,
+        None => Retriever::lexical(Arc::new(index)),
+    };
     if args.questions.is_empty() {
         return from_stdin(args, &retriever);
     }
@@ -141,6 +152,7 @@ impl Args {
             ScoringArg::Exact => Scoring::Exact,
             ScoringArg::Local => Scoring::Local,
         };
+        options.lexical_weight = self.lexical_weight;
         options.timeout = self.timeout_ms.map(Duration::from_millis);
         options
     }
@@ -236,6 +248,10 @@ fn hit_json(args: &Args, hit: &Hit) -> Value {
         "log_prob": hit.log_prob,
         "span": [hit.span.start, hit.span.end],
     });
+    if let Some(lexical) = hit.lexical {
+        value["score"] = hit.score.into();
+        value["lexical"] = lexical.into();
+    }
     if let Some(page) = hit.page {
         value["page"] = page.into();
     }
@@ -271,7 +287,7 @@ fn print_hits(args: &Args, question: &str, hits: &Hits) -> Result<(), Failure> {
             out,
             "  {}. {identifier}  ({path})  {:.3}",
             rank + 1,
-            hit.log_prob
+            hit.score
         )?;
         if args.text {
             let text = hit
@@ -284,12 +300,11 @@ fn print_hits(args: &Args, question: &str, hits: &Hits) -> Result<(), Failure> {
         }
     }
     if args.stats {
-        writeln!(
-            out,
-            "  legal mass {:.3}; {}",
-            hits.legal_mass,
-            stats_json(&hits.stats)
-        )?;
+        let stats = stats_json(&hits.stats);
+        match hits.legal_mass {
+            Some(mass) => writeln!(out, "  legal mass {mass:.3}; {stats}")?,
+            None => writeln!(out, "  {stats}")?,
+        }
     }
     writeln!(out)?;
     Ok(())
