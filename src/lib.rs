@@ -55,6 +55,8 @@ pub mod capi;
 #[cfg(feature = "engine")]
 pub mod engine;
 pub mod error;
+#[cfg(feature = "evaluation")]
+pub mod eval;
 pub mod files;
 pub mod index;
 #[cfg(feature = "engine")]

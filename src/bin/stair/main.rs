@@ -1,6 +1,8 @@
 //! The command `stair`: arguments in, text or JSON out. All work is the library's.
 
 mod build;
+mod eval;
+mod figures;
 mod inspect;
 mod model;
 mod output;
@@ -28,6 +30,8 @@ enum Command {
     Inspect(inspect::Args),
     /// Check every invariant of an index
     Verify(inspect::VerifyArgs),
+    /// Measure how good a system's answers are
+    Eval(eval::Args),
     /// Write a model in another number type
     Quantize(quantize::Args),
 }
@@ -38,6 +42,7 @@ fn main() -> ExitCode {
         Command::Retrieve(args) => retrieve::run(&args),
         Command::Inspect(args) => inspect::run(&args),
         Command::Verify(args) => inspect::verify(&args),
+        Command::Eval(args) => eval::run(&args),
         Command::Quantize(args) => quantize::run(&args),
     };
     match result {
