@@ -1,12 +1,15 @@
 //! The command `stair`: arguments in, text or JSON out. All work is the library's.
 
+mod audit;
 mod build;
+mod compare;
 mod eval;
 mod figures;
 mod inspect;
 mod model;
 mod output;
 mod quantize;
+mod report;
 mod retrieve;
 
 use clap::{Parser, Subcommand};
@@ -30,8 +33,14 @@ enum Command {
     Inspect(inspect::Args),
     /// Check every invariant of an index
     Verify(inspect::VerifyArgs),
+    /// Find what is wrong with a file of questions
+    Audit(audit::Args),
     /// Measure how good a system's answers are
     Eval(eval::Args),
+    /// Test whether systems differ by more than chance
+    Compare(compare::Args),
+    /// Make one page of the figures of several systems
+    Report(report::Args),
     /// Write a model in another number type
     Quantize(quantize::Args),
 }
@@ -42,7 +51,10 @@ fn main() -> ExitCode {
         Command::Retrieve(args) => retrieve::run(&args),
         Command::Inspect(args) => inspect::run(&args),
         Command::Verify(args) => inspect::verify(&args),
+        Command::Audit(args) => audit::run(&args),
         Command::Eval(args) => eval::run(&args),
+        Command::Compare(args) => compare::run(&args),
+        Command::Report(args) => report::run(&args),
         Command::Quantize(args) => quantize::run(&args),
     };
     match result {
