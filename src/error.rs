@@ -237,6 +237,15 @@ pub enum Error {
         leaves: usize,
     },
 
+    /// The weight of lexical evidence is negative or not finite.
+    #[error(
+        "lexical_weight is {weight} and may be 0, which leaves lexical evidence out, or any finite number above"
+    )]
+    LexicalWeight {
+        /// The weight asked for.
+        weight: f32,
+    },
+
     /// The `struct_size` of an options or output struct is not one this library knows.
     #[error(
         "{what}.struct_size is {found} and this library reads {expected}: set it with the struct's init function, and use one version of header and library"
@@ -477,7 +486,7 @@ impl Error {
     /// The stable number of this error's kind.
     pub fn code(&self) -> Code {
         match self {
-            Self::InvalidArgument(_) => Code::InvalidArgument,
+            Self::InvalidArgument(_) | Self::LexicalWeight { .. } => Code::InvalidArgument,
             Self::NullPointer(_) => Code::NullPointer,
             Self::InvalidUtf8 { .. } => Code::InvalidUtf8,
             Self::NulInQuestion { .. } => Code::NulInQuestion,

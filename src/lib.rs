@@ -15,7 +15,7 @@
 //! let retriever = Retriever::new(model, index, &RetrieverOptions::default())?;
 //! let answer = retriever.retrieve("How long is my notice period?", &RetrieveOptions::default())?;
 //! for hit in &answer.hits {
-//!     println!("{}  {:.3}", hit.path.join(" > "), hit.log_prob);
+//!     println!("{}  {:.3}", hit.path.join(" > "), hit.score);
 //! }
 //! # Ok(())
 //! # }
@@ -45,7 +45,7 @@
 //! `portable` (default): one build for every x86-64-v2 or later machine, with the kernels of each
 //! generation of processors as plugins in a folder `stair-backends`. `engine` alone: llama.cpp
 //! linked in. `cuda`: one more plugin. `building`: the readers and the builder; without it a host
-//! that only answers carries no parser. `cli`: the command.
+//! that only answers carries no parser. `evaluation`: [`eval`], how good the answers are. `cli`: the command.
 
 #![deny(missing_docs)]
 
@@ -59,6 +59,7 @@ pub mod error;
 pub mod eval;
 pub mod files;
 pub mod index;
+pub mod lexical;
 #[cfg(feature = "engine")]
 mod panics;
 #[cfg(feature = "building")]

@@ -1,86 +1,21 @@
-//! A model and an index together: questions in, sections out.
+//! A model and an index together: questions in, sections out. Without a model, the words of the
+//! question and of the sections decide.
+
+mod generator;
+mod options;
 
 use crate::cancel::CancelToken;
-use crate::engine::context::MAX_SEQUENCES;
-use crate::engine::worker::{Division, Outcome, Queue, Request, Worker};
-use crate::engine::{Context, ContextOptions, KvType, Model};
+use crate::engine::Model;
+use crate::engine::worker::{Outcome, Question};
 use crate::error::{Error, Result};
-use crate::index::{Index, vocabulary};
-use crate::search::model::Capacity;
-use crate::search::{Found, Room, Scoring, SearchOptions};
+use crate::index::{Index, question};
+use crate::lexical::Lexicon;
+use crate::search::SearchOptions;
+use generator::Generator;
+pub use options::{RetrieveOptions, RetrieverOptions};
 use std::ops::Range;
-use std::sync::Arc;
-use std::thread::JoinHandle;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
-
-/// States that a search may hold; a peaked model needs a few, and with fewer than it would like a
-/// search only evaluates some tokens again.
-const STATES: usize = 24;
-
-/// Rows of logits in one decode. Each is a number for every token of the vocabulary.
-const ROWS: usize = 128;
-
-/// Tokens in one decode, unless a title or a question is longer.
-const BATCH: usize = 512;
-
-/// How a retriever is made. The default fits one index on one machine.
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub struct RetrieverOptions {
-    /// Threads that compute; `None` for as many as the process may use, by affinity and by the
-    /// quota of its control group.
-    pub threads: Option<u32>,
-    /// Room for one question, in tokens, with the template's own around it.
-    pub max_question_tokens: u32,
-    /// Questions that share decodes; more wait their turn.
-    pub max_parallel: u32,
-    /// Length of the context in tokens; `None` for what the table of contents, the questions and
-    /// the searches need.
-    pub context_tokens: Option<u32>,
-    /// Number type of keys and values.
-    pub kv_type: KvType,
-    /// One question at a time: the same question gives bit-equal scores whatever else is asked.
-    /// Otherwise scores differ with what shares a decode: on quantised models by tenths.
-    pub deterministic: bool,
-}
-
-impl Default for RetrieverOptions {
-    fn default() -> Self {
-        Self {
-            threads: None,
-            max_question_tokens: 512,
-            max_parallel: 8,
-            context_tokens: None,
-            kv_type: KvType::F16,
-            deterministic: false,
-        }
-    }
-}
-
-/// How a question is asked.
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub struct RetrieveOptions {
-    /// Number of sections to find; `None` for 3, or all when there are fewer.
-    pub k: Option<usize>,
-    /// How titles are scored.
-    pub scoring: Scoring,
-    /// Longest wait; `None` for as long as it takes.
-    pub timeout: Option<Duration>,
-    /// Cancels the call.
-    pub cancel: CancelToken,
-}
-
-impl Default for RetrieveOptions {
-    fn default() -> Self {
-        Self {
-            k: None,
-            scoring: Scoring::Exact,
-            timeout: None,
-            cancel: CancelToken::new(),
-        }
-    }
-}
 
 /// One section that may answer a question. Everything in it comes from the index by the section's
 /// id; nothing was generated.
@@ -101,25 +36,33 @@ pub struct Hit {
     pub span: Range<u64>,
     /// Its text, when the index has texts.
     pub text: Option<String>,
-    /// Natural logarithm of the probability that the model gives its title.
-    pub log_prob: f64,
+    /// What it is ranked by: `log_prob`, plus `lexical_weight` times `lexical` when that was asked
+    /// for; `lexical` without a model.
+    pub score: f64,
+    /// Natural logarithm of the probability that the model gives its title; `None` without a
+    /// model.
+    pub log_prob: Option<f64>,
+    /// Its [BM25 score](crate::lexical::bm25) for the question, 0 when they share no word; `None`
+    /// with a model and a `lexical_weight` of 0.
+    pub lexical: Option<f32>,
 }
 
 /// The answer to one question.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Hits {
-    /// The sections, most probable first.
+    /// The sections, best first; between equals the one that stands first in the document.
     pub hits: Vec<Hit>,
     /// How much of its probability the model gave to tokens that this document allows, along the
     /// best hit: near 1 when it wanted one of these sections, low when it wanted something else.
-    pub legal_mass: f64,
+    /// `None` without a model.
+    pub legal_mass: Option<f64>,
     /// What it cost.
     pub stats: Stats,
 }
 
 /// What the answer to one question cost.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Stats {
     /// Decodes that the question had a part in.
@@ -143,10 +86,9 @@ pub struct Stats {
 /// share decodes.
 pub struct Retriever {
     index: Arc<Index>,
-    model: Arc<Model>,
-    max_question_tokens: usize,
-    queue: Arc<Queue>,
-    worker: Option<JoinHandle<()>>,
+    /// Made for the first question that needs it.
+    lexicon: OnceLock<Lexicon>,
+    generator: Option<Generator>,
 }
 
 impl Retriever {
@@ -159,39 +101,24 @@ impl Retriever {
     /// [`Error::ContextTooSmall`] when the table of contents does not fit;
     /// [`Error::InvalidArgument`] or [`Error::OutOfMemory`].
     pub fn new(model: Arc<Model>, index: Arc<Index>, options: &RetrieverOptions) -> Result<Self> {
-        vocabulary::check(&index, &*model)?;
-        let layout = Layout::new(&model, &index, options)?;
-        let queue = Arc::new(Queue::default());
-        let worker = std::thread::Builder::new().name("stair-worker".to_owned());
-        let (ready, is_ready) = std::sync::mpsc::sync_channel(1);
-        let handle = {
-            let (model, index, queue) =
-                (Arc::clone(&model), Arc::clone(&index), Arc::clone(&queue));
-            worker.spawn(move || {
-                // The context borrows the model, so it lives on this thread's stack.
-                let context = match Context::new(&model, &layout.context) {
-                    Ok(context) => context,
-                    Err(error) => {
-                        let _ = ready.send(Err(error));
-                        return;
-                    }
-                };
-                let mut worker = Worker::new(context, &index, &queue, layout.division);
-                let _ = ready.send(Ok(()));
-                worker.run();
-            })
-        };
-        let handle =
-            handle.map_err(|e| Error::OutOfMemory(format!("cannot start a thread: {e}")))?;
-        // A dropped sender means that the thread panicked.
-        is_ready.recv().unwrap_or(Err(Error::Closed))?;
+        let generator = Generator::new(model, Arc::clone(&index), options)?;
         Ok(Self {
             index,
-            model,
-            max_question_tokens: layout.max_question_tokens,
-            queue,
-            worker: Some(handle),
+            lexicon: OnceLock::new(),
+            generator: Some(generator),
         })
+    }
+
+    /// A retriever over `index` without a model: it ranks by the words that question and section
+    /// have in common ([`lexical`](crate::lexical)). It starts no thread; the sections' words are
+    /// read for the first question, or by [`Retriever::warm`]. For any `k` there are `k` hits; when
+    /// no section has a word of the question, those are the first ones with a score of 0.
+    pub fn lexical(index: Arc<Index>) -> Self {
+        Self {
+            index,
+            lexicon: OnceLock::new(),
+            generator: None,
+        }
     }
 
     /// The index.
@@ -200,27 +127,29 @@ impl Retriever {
     }
 
     /// Decodes the table of contents, if it is not yet, so that the first question need not wait.
+    /// Without a model it reads the sections' words.
     ///
     /// # Errors
     ///
     /// [`Error::Cancelled`], [`Error::Decode`] or [`Error::Closed`].
     pub fn warm(&self, cancel: &CancelToken) -> Result<()> {
-        let request = Request {
-            question: None,
-            cancel: cancel.clone(),
-            deadline: None,
-            timeout_ms: 0,
+        let Some(generator) = &self.generator else {
+            still_wanted(cancel, Instant::now(), None)?;
+            self.lexicon();
+            return Ok(());
         };
-        self.queue.ask(request).map(|_| ())
+        generator
+            .ask(None, cancel, Instant::now(), None)
+            .map(|_| ())
     }
 
     /// Finds the sections that answer `question`.
     ///
     /// # Errors
     ///
-    /// [`Error::EmptyQuestion`], [`Error::NulInQuestion`], [`Error::QuestionTooLong`],
-    /// [`Error::InvalidK`], [`Error::Cancelled`], [`Error::Timeout`], [`Error::Decode`] or
-    /// [`Error::Closed`].
+    /// [`Error::EmptyQuestion`], [`Error::NulInQuestion`], [`Error::QuestionTooLong`] (with a
+    /// model), [`Error::InvalidK`], [`Error::LexicalWeight`], [`Error::Cancelled`],
+    /// [`Error::Timeout`], [`Error::Decode`] or [`Error::Closed`].
     pub fn retrieve(&self, question: &str, options: &RetrieveOptions) -> Result<Hits> {
         let started = Instant::now();
         let leaves = self.index.leaves() as usize;
@@ -228,72 +157,103 @@ impl Retriever {
         if k == 0 || k > leaves {
             return Err(Error::InvalidK { k, leaves });
         }
-        let too_long = |tokens| Error::QuestionTooLong {
+        let weight = options.lexical_weight;
+        if !(weight.is_finite() && weight >= 0.0) {
+            return Err(Error::LexicalWeight { weight });
+        }
+        match &self.generator {
+            Some(generator) => self.by_model(generator, question, k, options, started),
+            None => self.by_words(question, k, options, started),
+        }
+    }
+
+    fn by_model(
+        &self,
+        generator: &Generator,
+        question: &str,
+        k: usize,
+        options: &RetrieveOptions,
+        started: Instant,
+    ) -> Result<Hits> {
+        let tokens = generator.encode(&self.index, question)?;
+        let weight = options.lexical_weight;
+        let lexical = match weight > 0.0 {
+            true => self.lexicon().scores(question),
+            false => Vec::new(),
+        };
+        // The search wants finite numbers, which the product of two need not be.
+        let weigh = |score: &f32| (weight * score).min(f32::MAX);
+        let question = Question {
             tokens,
-            max: self.max_question_tokens,
-        };
-        // No token is longer than some dozens of bytes, so a novel is refused before its
-        // tokenisation takes seconds.
-        if question.len() > self.max_question_tokens.saturating_mul(256) {
-            return Err(too_long(question.len() / 256));
-        }
-        let tokens = self
-            .index
-            .question()
-            .encode_question(&*self.model, question)?;
-        if tokens.len() > self.max_question_tokens {
-            return Err(too_long(tokens.len()));
-        }
-        if tokens.is_empty() {
-            return Err(Error::EmptyQuestion);
-        }
-        let search = SearchOptions {
-            k,
-            scoring: options.scoring,
-            // Measured: one at a time is cheapest for one title; for more, two share a decode.
-            width: if k == 1 { 1 } else { 2 },
-        };
-        let request = Request {
-            question: Some((tokens, search)),
-            cancel: options.cancel.clone(),
-            deadline: options
-                .timeout
-                .and_then(|timeout| started.checked_add(timeout)),
-            timeout_ms: options
-                .timeout
-                .map_or(0, |t| u64::try_from(t.as_millis()).unwrap_or(u64::MAX)),
-        };
-        let outcome = self.queue.ask(request)?;
-        Ok(self.hits(outcome, started))
-    }
-
-    fn hits(&self, outcome: Outcome, started: Instant) -> Hits {
-        let hits: Vec<Hit> = outcome
-            .found
-            .iter()
-            .filter_map(|found| self.hit(found))
-            .collect();
-        let legal_mass = outcome
-            .found
-            .first()
-            .map_or(0.0, |best| best.log_legal.exp());
-        Hits {
-            hits,
-            legal_mass,
-            stats: Stats {
-                decodes: outcome.decodes,
-                question_tokens: outcome.question_tokens,
-                search_tokens: outcome.search_tokens,
-                prefix_tokens: outcome.prefix_tokens,
-                prefill: outcome.prefill,
-                search: outcome.search,
-                total: started.elapsed(),
+            search: SearchOptions {
+                k,
+                scoring: options.scoring,
+                // Measured: one at a time is cheapest for one title; for more, two share a decode.
+                width: if k == 1 { 1 } else { 2 },
             },
-        }
+            prior: lexical.iter().map(weigh).collect(),
+        };
+        let outcome = generator.ask(Some(question), &options.cancel, started, options.timeout)?;
+        let hits = outcome.found.iter().filter_map(|found| {
+            let score = Score {
+                score: found.score,
+                log_prob: Some(found.log_prob),
+                lexical: lexical.get(found.section as usize).copied(),
+            };
+            self.hit(found.section, score)
+        });
+        Ok(Hits {
+            hits: hits.collect(),
+            legal_mass: Some(
+                outcome
+                    .found
+                    .first()
+                    .map_or(0.0, |best| best.log_legal.exp()),
+            ),
+            stats: stats(&outcome, started),
+        })
     }
 
-    fn hit(&self, found: &Found) -> Option<Hit> {
-        let section = self.index.section(found.section)?;
+    fn by_words(
+        &self,
+        question: &str,
+        k: usize,
+        options: &RetrieveOptions,
+        started: Instant,
+    ) -> Result<Hits> {
+        question::check(question)?;
+        still_wanted(&options.cancel, started, options.timeout)?;
+        let lexicon = self.lexicon();
+        let scores = lexicon.scores(question);
+        let hits = lexicon.best(&scores, k).into_iter().filter_map(|section| {
+            let lexical = scores.get(section as usize).copied()?;
+            let score = Score {
+                score: lexical.into(),
+                log_prob: None,
+                lexical: Some(lexical),
+            };
+            self.hit(section, score)
+        });
+        let hits = hits.collect();
+        still_wanted(&options.cancel, started, options.timeout)?;
+        let elapsed = started.elapsed();
+        Ok(Hits {
+            hits,
+            legal_mass: None,
+            stats: Stats {
+                search: elapsed,
+                total: elapsed,
+                ..Stats::default()
+            },
+        })
+    }
+
+    fn lexicon(&self) -> &Lexicon {
+        self.lexicon.get_or_init(|| Lexicon::new(&self.index))
+    }
+
+    fn hit(&self, id: u32, score: Score) -> Option<Hit> {
+        let section = self.index.section(id)?;
         let identifier = |id| self.index.section(id).map(|section| section.identifier());
         Some(Hit {
             section: section.id,
@@ -308,18 +268,42 @@ impl Retriever {
             page: section.page,
             span: section.span,
             text: section.text.map(str::to_owned),
-            log_prob: found.log_prob,
+            score: score.score,
+            log_prob: score.log_prob,
+            lexical: score.lexical,
         })
     }
 }
 
-impl Drop for Retriever {
-    fn drop(&mut self) {
-        self.queue.close();
-        if let Some(worker) = self.worker.take() {
-            // It ends after its current decode. Its panic, if it had one, was already an answer.
-            let _ = worker.join();
-        }
+/// What a hit is ranked by, and where that comes from.
+struct Score {
+    score: f64,
+    log_prob: Option<f64>,
+    lexical: Option<f32>,
+}
+
+/// Refuses to go on for a caller who does not wait any more.
+fn still_wanted(cancel: &CancelToken, started: Instant, timeout: Option<Duration>) -> Result<()> {
+    if cancel.is_triggered() {
+        return Err(Error::Cancelled);
+    }
+    match timeout {
+        Some(timeout) if started.elapsed() >= timeout => Err(Error::Timeout {
+            timeout_ms: timeout.as_millis().try_into().unwrap_or(u64::MAX),
+        }),
+        _ => Ok(()),
+    }
+}
+
+fn stats(outcome: &Outcome, started: Instant) -> Stats {
+    Stats {
+        decodes: outcome.decodes,
+        question_tokens: outcome.question_tokens,
+        search_tokens: outcome.search_tokens,
+        prefix_tokens: outcome.prefix_tokens,
+        prefill: outcome.prefill,
+        search: outcome.search,
+        total: started.elapsed(),
     }
 }
 
@@ -327,81 +311,7 @@ impl std::fmt::Debug for Retriever {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Retriever")
             .field("index", &self.index)
-            .field("model", &self.model)
+            .field("model", &self.generator.as_ref().map(Generator::model))
             .finish_non_exhaustive()
-    }
-}
-
-/// How the context is divided.
-struct Layout {
-    context: ContextOptions,
-    division: Division,
-    max_question_tokens: usize,
-}
-
-impl Layout {
-    fn new(model: &Model, index: &Index, options: &RetrieverOptions) -> Result<Self> {
-        let most = usize::from(MAX_SEQUENCES - 1) / 3;
-        let parallel = match options.deterministic {
-            true => 1,
-            false => options.max_parallel as usize,
-        };
-        if parallel == 0 || parallel > most {
-            let what = format!("max_parallel is {parallel} and may be 1 to {most}");
-            return Err(Error::InvalidArgument(what));
-        }
-        let question = options.max_question_tokens as usize;
-        if question == 0 {
-            return Err(Error::InvalidArgument(
-                "max_question_tokens is 0: leave room".to_owned(),
-            ));
-        }
-        let prefix = index.prefix().len();
-        let title = index.longest_title() as usize;
-        let states = STATES.min(usize::from(MAX_SEQUENCES - 1) / parallel).max(3);
-        let room = Room {
-            states,
-            tokens: (2 * title).max(8 * states),
-        };
-        // Positions are what the model was trained on; cells are shared by all questions.
-        let positions = prefix + question + title;
-        let trained = model.info().context_length as usize;
-        if trained > 0 && positions > trained {
-            return Err(Error::ContextTooSmall {
-                needed: positions,
-                prefix,
-                available: trained,
-                remedy: "use a model with a longer context, allow shorter questions, or split the document",
-            });
-        }
-        let needed = prefix + parallel * (question + room.tokens);
-        let context = options
-            .context_tokens
-            .map_or(needed, |tokens| tokens as usize);
-        if context < needed {
-            return Err(Error::ContextTooSmall {
-                needed,
-                prefix,
-                available: context,
-                remedy: "raise context_tokens or leave it out, or lower max_parallel or max_question_tokens",
-            });
-        }
-        let threads = options
-            .threads
-            .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, |n| n.get() as u32));
-        Ok(Self {
-            context: ContextOptions {
-                capacity: Capacity {
-                    sequences: (1 + parallel * states) as u16,
-                    batch: BATCH.max(question).max(title),
-                    rows: ROWS.max(title),
-                    context,
-                },
-                threads,
-                kv_type: options.kv_type,
-            },
-            division: Division { parallel, room },
-            max_question_tokens: question,
-        })
     }
 }

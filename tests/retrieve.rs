@@ -69,17 +69,18 @@ fn assert_legal(document: &Document, hits: &Hits, k: usize) {
     let distinct: HashSet<u32> = hits.hits.iter().map(|hit| hit.section).collect();
     assert_eq!(distinct.len(), k, "a section twice: {hits:?}");
     assert!(
-        (0.0..=1.0).contains(&hits.legal_mass),
-        "{}",
+        hits.legal_mass
+            .is_some_and(|mass| (0.0..=1.0).contains(&mass)),
+        "{:?}",
         hits.legal_mass
     );
     for pair in hits.hits.windows(2) {
-        assert!(pair[0].log_prob >= pair[1].log_prob, "not sorted: {hits:?}");
+        assert!(pair[0].score >= pair[1].score, "not sorted: {hits:?}");
     }
     for hit in &hits.hits {
         let section = index.section(hit.section).expect("a section of the index");
         assert!(section.leaf, "{hit:?}");
-        assert!(hit.log_prob.is_finite() && hit.log_prob <= 0.0, "{hit:?}");
+        assert!(hit.score.is_finite() && hit.score <= 0.0, "{hit:?}");
         assert_eq!((&*hit.number, &*hit.title), (section.number, section.title));
         assert_eq!((&hit.span, hit.page), (&section.span, section.page));
         assert_eq!(hit.text.as_deref(), section.text);
@@ -171,7 +172,7 @@ fn local_scores_are_a_distribution_over_the_leaves_and_cost_no_more() {
         .retrieve(QUESTIONS[2], &options)
         .expect("answers");
     assert_legal(handbook(), &local, all);
-    let mass: f64 = local.hits.iter().map(|hit| hit.log_prob.exp()).sum();
+    let mass: f64 = local.hits.iter().map(|hit| hit.score.exp()).sum();
     assert!((mass - 1.0).abs() < 0.1, "probabilities sum to {mass}");
     let (exact, local) = (exact.stats, local.stats);
     assert!(

@@ -134,7 +134,7 @@ impl Metered<'_> {
         };
         self.cost = Cost::default();
         let started = clock::thread();
-        top_k(self, index.trie(), prefix_len, &question, options)?;
+        top_k(self, index.trie(), prefix_len, &question, options, &[])?;
         let mut cost = std::mem::take(&mut self.cost);
         cost.search = clock::thread() - started - cost.model - cost.normaliser;
         Ok(cost)

@@ -86,11 +86,7 @@ fn print(question: &str, answer: &Hits) {
             number => format!("{number} {}", hit.title),
         };
         let path = hit.path.join(" > ");
-        println!(
-            "  {}. {identifier}  ({path})  {:.3}",
-            rank + 1,
-            hit.log_prob
-        );
+        println!("  {}. {identifier}  ({path})  {:.3}", rank + 1, hit.score);
     }
     println!();
 }

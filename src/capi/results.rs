@@ -106,7 +106,7 @@ unsafe impl Sized32 for stair_stats {
 pub(super) fn new(hits: &Hits) -> Result<*mut stair_results> {
     RESULTS.insert(Record {
         hits: hits.hits.iter().map(HitRecord::new).collect(),
-        stats: stats(hits.legal_mass, &hits.stats),
+        stats: stats(hits.legal_mass.unwrap_or(f64::NAN), &hits.stats),
     })
 }
 
@@ -139,7 +139,7 @@ pub unsafe extern "C" fn stair_results_get(
             path_len: found.path.len() as u32,
             span_start: found.hit.span.start,
             span_end: found.hit.span.end,
-            log_prob: found.hit.log_prob,
+            log_prob: found.hit.log_prob.unwrap_or(f64::NAN),
             number: found.number.as_ptr(),
             number_len: found.number.len(),
             title: found.title.as_ptr(),

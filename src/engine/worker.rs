@@ -22,10 +22,19 @@ const CANCEL_POLL: Duration = Duration::from_millis(5);
 /// A question for the worker.
 pub(crate) struct Request {
     /// What to find; `None` only to have the prefix decoded.
-    pub question: Option<(Vec<u32>, SearchOptions)>,
+    pub question: Option<Question>,
     pub cancel: CancelToken,
     pub deadline: Option<Instant>,
     pub timeout_ms: u64,
+}
+
+/// What to find.
+pub(crate) struct Question {
+    /// The question with the template's own tokens around it; at least one.
+    pub tokens: Vec<u32>,
+    pub search: SearchOptions,
+    /// What is added to the score of each section's title, by section id; empty for nothing.
+    pub prior: Vec<f32>,
 }
 
 /// What the worker found, and what it cost.
@@ -360,7 +369,10 @@ impl<'a, M: LanguageModel> Worker<'a, M> {
         let Some(flight) = &mut self.flights[slot] else {
             return Ok(());
         };
-        let Some((question, _)) = &flight.request.question else {
+        let Some(Question {
+            tokens: question, ..
+        }) = &flight.request.question
+        else {
             return Ok(());
         };
         match &mut flight.phase {
@@ -418,8 +430,9 @@ impl<'a, M: LanguageModel> Worker<'a, M> {
             };
             let result = match (step, &flight.request.question) {
                 (Some(step), _) => searches[slot].absorb(trie, step, logits),
-                (None, Some((_, options))) => {
-                    searches[slot].start(trie, *options, division.room, logits)
+                (None, Some(question)) => {
+                    let Question { search, prior, .. } = question;
+                    searches[slot].start(trie, *search, division.room, prior, logits)
                 }
                 (None, None) => Ok(()),
             };

@@ -1,5 +1,7 @@
 //! How sure a system is that a section answers at all.
 
+use super::predictions::Prediction;
+use crate::retriever::Hits;
 use serde::{Deserialize, Serialize};
 
 /// A number that is higher the more likely it is that the best hit answers the question.
@@ -29,6 +31,26 @@ pub struct Evidence {
     pub log_prob: Option<f64>,
     /// Probability on legal tokens along the best hit; `None` without a model.
     pub legal_mass: Option<f64>,
+}
+
+impl From<&Hits> for Evidence {
+    fn from(hits: &Hits) -> Self {
+        Self {
+            scores: hits.hits.iter().map(|hit| hit.score).collect(),
+            log_prob: hits.hits.first().and_then(|hit| hit.log_prob),
+            legal_mass: hits.legal_mass,
+        }
+    }
+}
+
+impl From<&Prediction> for Evidence {
+    fn from(prediction: &Prediction) -> Self {
+        Self {
+            scores: prediction.hits.iter().map(|hit| hit.score).collect(),
+            log_prob: prediction.hits.first().and_then(|hit| hit.log_prob),
+            legal_mass: prediction.legal_mass,
+        }
+    }
 }
 
 impl Statistic {
@@ -164,7 +186,10 @@ mod tests {
     #[test]
     fn where_all_can_be_told_apart_no_answerable_question_is_refused() {
         let found = threshold(&[1.0, 2.0, 3.0], &[-2.0, 0.0], 3).expect("has values");
-        assert_eq!((found.unanswerable, found.answerable, found.at), (2, 0, 0.5));
+        assert_eq!(
+            (found.unanswerable, found.answerable, found.at),
+            (2, 0, 0.5)
+        );
         assert_eq!(found.area, 1.0);
     }
 

@@ -18,10 +18,17 @@ impl Known {
     /// their log-probabilities, of `leaves` leaves. `lexical` has the lexical score of each section
     /// by its id.
     pub fn new(best: &[(u32, f64)], leaves: usize, lexical: Vec<f32>) -> Self {
-        let last = best.iter().map(|(_, log_prob)| *log_prob).fold(0.0, f64::min);
+        let last = best
+            .iter()
+            .map(|(_, log_prob)| *log_prob)
+            .fold(0.0, f64::min);
         Self {
             log_probs: best.iter().copied().collect(),
-            bound: if best.len() < leaves { last } else { f64::NEG_INFINITY },
+            bound: if best.len() < leaves {
+                last
+            } else {
+                f64::NEG_INFINITY
+            },
             lexical,
         }
     }
@@ -36,7 +43,11 @@ impl Known {
     /// might be among them.
     pub fn best(&self, weight: f32, count: usize) -> Option<Vec<u32>> {
         let prior = |section: u32| {
-            let lexical = self.lexical.get(section as usize).copied().unwrap_or_default();
+            let lexical = self
+                .lexical
+                .get(section as usize)
+                .copied()
+                .unwrap_or_default();
             f64::from(weight * lexical)
         };
         let mut ranked: Vec<(u32, f64)> = self

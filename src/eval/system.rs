@@ -42,7 +42,8 @@ pub struct Answer {
 }
 
 /// How a [`Retriever`] is asked as a system. The name says what index and model make of it: `dsi`
-/// is the exact search too, over an index without the table of contents in its prompt.
+/// is the exact search too, over an index without the table of contents in its prompt, and `bm25` a
+/// retriever without a model.
 #[derive(Debug, Clone)]
 pub struct Setup {
     /// Its name in predictions.
@@ -51,6 +52,9 @@ pub struct Setup {
     pub k: usize,
     /// How titles are scored.
     pub scoring: Scoring,
+    /// How much lexical evidence counts beside the model's; see
+    /// [`RetrieveOptions::lexical_weight`].
+    pub lexical_weight: f32,
 }
 
 /// A retriever as a system.
@@ -81,6 +85,7 @@ impl System for Retrieving<'_> {
         let options = RetrieveOptions {
             k: Some(self.setup.k),
             scoring: self.setup.scoring,
+            lexical_weight: self.setup.lexical_weight,
             ..RetrieveOptions::default()
         };
         Ok(answer(&self.retriever.retrieve(question, &options)?))
@@ -88,11 +93,12 @@ impl System for Retrieving<'_> {
 }
 
 fn answer(hits: &Hits) -> Answer {
+    let by_model = hits.legal_mass.is_some();
     Answer {
         hits: hits.hits.iter().map(predicted).collect(),
-        legal_mass: Some(hits.legal_mass),
-        decodes: Some(hits.stats.decodes),
-        tokens: Some(hits.stats.question_tokens + hits.stats.search_tokens),
+        legal_mass: hits.legal_mass,
+        decodes: by_model.then_some(hits.stats.decodes),
+        tokens: by_model.then_some(hits.stats.question_tokens + hits.stats.search_tokens),
     }
 }
 
@@ -104,9 +110,9 @@ fn predicted(hit: &Hit) -> PredictedHit {
     PredictedHit {
         section: Some(hit.section),
         identifier,
-        score: hit.log_prob,
-        log_prob: Some(hit.log_prob),
-        lexical: None,
+        score: hit.score,
+        log_prob: hit.log_prob,
+        lexical: hit.lexical.map(f64::from),
     }
 }
 

@@ -31,19 +31,7 @@ impl QuestionTemplate<'_> {
     ///
     /// [`Error::EmptyQuestion`], [`Error::NulInQuestion`], or what the tokenizer says.
     pub fn encode_question(&self, tokenizer: &dyn Tokenizer, question: &str) -> Result<Vec<u32>> {
-        if let Some(at) = question.bytes().position(|byte| byte == 0) {
-            return Err(Error::NulInQuestion { at });
-        }
-        // U+FEFF and the other zero-width characters are not white space to Rust; a question
-        // made of nothing else shows nothing either.
-        let invisible = |c: char| {
-            c.is_whitespace()
-                || c.is_control()
-                || matches!(c, '\u{200B}'..='\u{200F}' | '\u{2060}' | '\u{FEFF}')
-        };
-        if question.chars().all(invisible) {
-            return Err(Error::EmptyQuestion);
-        }
+        check(question)?;
         let question = one_line(question);
         if self.special {
             let mut tokens = tokenizer.encode(self.before_question, Special::AsToken)?;
@@ -126,6 +114,28 @@ impl TitleEncoder<'_> {
         }
         tokens.push(self.terminator);
         Ok(tokens)
+    }
+}
+
+/// Refuses what is no question, to a model or without one.
+///
+/// # Errors
+///
+/// [`Error::NulInQuestion`], and [`Error::EmptyQuestion`] when it has no visible character.
+pub fn check(question: &str) -> Result<()> {
+    if let Some(at) = question.bytes().position(|byte| byte == 0) {
+        return Err(Error::NulInQuestion { at });
+    }
+    // U+FEFF and the other zero-width characters are not white space to Rust; a question made of
+    // nothing else shows nothing either.
+    let invisible = |c: char| {
+        c.is_whitespace()
+            || c.is_control()
+            || matches!(c, '\u{200B}'..='\u{200F}' | '\u{2060}' | '\u{FEFF}')
+    };
+    match question.chars().all(invisible) {
+        true => Err(Error::EmptyQuestion),
+        false => Ok(()),
     }
 }
 

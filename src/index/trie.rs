@@ -87,6 +87,29 @@ impl<'a> Trie<'a> {
             .try_fold(NodeId::ROOT, |node, &token| self.child(node, token))
     }
 
+    /// For every node the largest `value` of the sections whose titles lead through it, minus
+    /// infinity where there are none. One pass from the last node to the first, because children
+    /// come after their parents; the memory of `best` is used again.
+    pub(crate) fn best_below(&self, value: impl Fn(u32) -> f32, best: &mut Vec<f32>) {
+        best.clear();
+        best.resize(self.len(), f32::NEG_INFINITY);
+        // Each node's children end where those of the node after it begin. Cutting them off there
+        // keeps this to one pass over nodes that changed, too.
+        let mut end = best.len();
+        for at in (0..best.len()).rev() {
+            let first = self
+                .nodes
+                .get(at)
+                .map_or(end, |node| node.first_child as usize);
+            let first = first.clamp((at + 1).min(end), end);
+            let own = self
+                .section(NodeId(at as u32))
+                .map_or(f32::NEG_INFINITY, &value);
+            best[at] = best[first..end].iter().copied().fold(own, f32::max);
+            end = first;
+        }
+    }
+
     fn child_range(&self, node: NodeId) -> Range<usize> {
         let at = node.0 as usize;
         match (self.nodes.get(at), self.nodes.get(at.saturating_add(1))) {
@@ -218,6 +241,39 @@ mod tests {
                     prop_assert!(steps <= trie.len());
                 }
             }
+        }
+    }
+
+    /// The largest value below `node`, by definition.
+    fn best(trie: Trie<'_>, node: NodeId, value: &dyn Fn(u32) -> f32) -> f32 {
+        let own = trie.section(node).map_or(f32::NEG_INFINITY, value);
+        let below = trie
+            .children(node)
+            .map(|(_, child)| best(trie, child, value));
+        below.fold(own, f32::max)
+    }
+
+    proptest! {
+        #[test]
+        fn the_best_below_is_the_best_of_all_titles_below(titles in any_titles(), seed in 1u32..99) {
+            let nodes = nodes(&titles);
+            let trie = Trie::new(&nodes);
+            let value = |section: u32| (section * seed % 37) as f32 - 20.0;
+            let mut found = vec![f32::NAN; 3];
+            trie.best_below(value, &mut found);
+            let expected: Vec<f32> =
+                (0..trie.len()).map(|node| best(trie, NodeId(node as u32), &value)).collect();
+            prop_assert_eq!(found, expected);
+        }
+
+        #[test]
+        fn the_best_below_garbage_is_found_in_one_pass(
+            nodes in prop::collection::vec(any_node(), 0..24),
+        ) {
+            let trie = Trie::new(&nodes);
+            let mut found = Vec::new();
+            trie.best_below(|section| section as f32, &mut found);
+            prop_assert_eq!(found.len(), trie.len());
         }
     }
 

@@ -7,8 +7,10 @@ use std::collections::BinaryHeap;
 /// The beginning of at least one title.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Beginning {
+    /// What no title that begins so can score above.
+    pub bound: f64,
     /// Sum of the log-probabilities of its tokens.
-    pub score: f64,
+    pub log_prob: f64,
     /// Logarithm of the mass on legal tokens along it.
     pub legal: f64,
     /// The node that it leads to.
@@ -20,11 +22,11 @@ pub(super) struct Beginning {
 }
 
 impl Ord for Beginning {
-    /// By score; between equals the one that stands first in the trie, so that a search always
+    /// By bound; between equals the one that stands first in the trie, so that a search always
     /// takes the same way.
     fn cmp(&self, other: &Self) -> Ordering {
-        self.score
-            .total_cmp(&other.score)
+        self.bound
+            .total_cmp(&other.bound)
             .then_with(|| other.node.cmp(&self.node))
     }
 }
@@ -56,11 +58,11 @@ impl Frontier {
         self.0.push(beginning);
     }
 
-    /// The best beginning, unless its score is below `bound`. One that equals the bound counts:
-    /// it may lead to a title that ties and stands earlier in the document.
-    pub fn pop_at_least(&mut self, bound: f64) -> Option<Beginning> {
+    /// The best beginning, unless its bound is below `score`. One that equals it counts: it may
+    /// lead to a title that ties and stands earlier in the document.
+    pub fn pop_at_least(&mut self, score: f64) -> Option<Beginning> {
         match self.0.peek() {
-            Some(best) if best.score >= bound => self.0.pop(),
+            Some(best) if best.bound >= score => self.0.pop(),
             _ => None,
         }
     }

@@ -6,6 +6,10 @@
 //! finished titles are ahead of every beginning that is left: no other title can overtake them,
 //! and no beam was needed.
 //!
+//! Other evidence may have a say: a *prior* is a number for each section that is added to the
+//! score of its title. A beginning is then bounded by what it has scored and the largest prior of
+//! the titles that begin so, and the search is as exact as before.
+//!
 //! [`Search`] decides what to evaluate and [`LanguageModel`](model::LanguageModel) evaluates it;
 //! between them stands [`top_k`], or the engine's worker, which shares a decode among the searches
 //! of several callers.
@@ -13,6 +17,8 @@
 mod frontier;
 pub mod logits;
 pub mod model;
+mod plan;
+mod prior;
 mod ranking;
 mod states;
 
@@ -21,9 +27,10 @@ use crate::index::trie::{NodeId, Trie};
 use frontier::{Beginning, Frontier};
 use logits::log_sum_exp;
 use model::{Batch, LanguageModel, Seq};
+pub use plan::{Plan, Step};
+use prior::Prior;
 use ranking::Ranking;
 use states::States;
-use std::ops::Range;
 
 /// How titles are scored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -63,6 +70,8 @@ pub struct Room {
 pub struct Found {
     /// The section.
     pub section: u32,
+    /// What it is ranked by: `log_prob`, and the section's prior if there is one.
+    pub score: f64,
     /// Natural logarithm of its probability (under [`Scoring::Exact`] the true one).
     pub log_prob: f64,
     /// Natural logarithm of the mass on legal tokens along its path.
@@ -75,6 +84,7 @@ pub struct Found {
 pub struct Search {
     options: SearchOptions,
     room: Room,
+    prior: Prior,
     frontier: Frontier,
     states: States,
     ranking: Ranking,
@@ -83,50 +93,13 @@ pub struct Search {
     pending: Vec<Pending>,
 }
 
-/// What to do with the model: empty slots, fork, then decode.
-#[derive(Debug, Default)]
-pub struct Plan {
-    /// Slots to empty, before anything else.
-    pub cleared: Vec<u16>,
-    /// What to evaluate. First all forks, then all tokens in one decode.
-    pub steps: Vec<Step>,
-    tokens: Vec<u32>,
-}
-
-/// One beginning to evaluate.
-#[derive(Debug, Clone)]
-pub struct Step {
-    /// The slot that the tokens go to. Slot 0 is the question's state.
-    pub slot: u16,
-    /// The slot to fork it from; the same as `slot` when it only grows.
-    pub parent: u16,
-    /// Number of tokens after the question that the parent holds.
-    pub parent_depth: u32,
-    /// Logits are needed after the tokens from this one on.
-    pub first_row: usize,
-    tokens: Range<usize>,
-}
-
-impl Plan {
-    /// The tokens of `step`, which is one of this plan's.
-    pub fn tokens(&self, step: &Step) -> &[u32] {
-        &self.tokens[step.tokens.clone()]
-    }
-
-    fn clear(&mut self) {
-        self.cleared.clear();
-        self.steps.clear();
-        self.tokens.clear();
-    }
-}
-
 /// A chain under evaluation: a beginning, and its descendants as long as each is an only child.
 #[derive(Debug, Clone, Copy)]
 struct Pending {
     state: u32,
     /// The node after the token whose row comes next.
     node: NodeId,
-    score: f64,
+    log_prob: f64,
     legal: f64,
     /// Rows still to come.
     rows: usize,
@@ -151,6 +124,7 @@ impl Search {
                 states: 3,
                 tokens: usize::MAX,
             },
+            prior: Prior::default(),
             frontier: Frontier::default(),
             states: States::default(),
             ranking: Ranking::default(),
@@ -160,18 +134,22 @@ impl Search {
     }
 
     /// Starts over with the logits after the question, whose state is in slot 0; all other slots
-    /// are empty.
+    /// are empty. `prior` is what is added to the score of each section's title, by section id; 0
+    /// for sections that it is too short for, so an empty one adds nothing and costs nothing.
     ///
     /// # Errors
     ///
-    /// [`Error::Decode`] for logits that are not numbers.
+    /// [`Error::Decode`] for logits that are not numbers; [`Error::Internal`] for a prior that is
+    /// not finite.
     pub fn start(
         &mut self,
         trie: Trie<'_>,
         options: SearchOptions,
         room: Room,
+        prior: &[f32],
         logits: &[f32],
     ) -> Result<()> {
+        self.prior.set(trie, prior)?;
         self.options = options;
         self.room = room;
         self.frontier.clear();
@@ -232,7 +210,7 @@ impl Search {
             // Inside a chain: the next token is certain to the trie, but not to the model.
             if let Some((token, child)) = trie.only_child(pending.node) {
                 let log_prob = log_prob(logits, token, log_sum_exp(logits)?)?;
-                pending.score += log_prob;
+                pending.log_prob += log_prob;
                 pending.legal += log_prob;
                 pending.node = child;
             }
@@ -241,11 +219,11 @@ impl Search {
         let Pending {
             state,
             node,
-            score,
+            log_prob,
             legal,
             ..
         } = *pending;
-        self.branch(trie, state, node, (score, legal), logits)?;
+        self.branch(trie, state, node, (log_prob, legal), logits)?;
         if self.states.children(state) == 0 {
             self.states.retire(state);
         }
@@ -263,7 +241,7 @@ impl Search {
         trie: Trie<'_>,
         state: u32,
         node: NodeId,
-        (score, legal): (f64, f64),
+        (before, legal): (f64, f64),
         logits: &[f32],
     ) -> Result<()> {
         let all = log_sum_exp(logits)?;
@@ -281,8 +259,10 @@ impl Search {
                 // Rounding must not lift a title above its own beginning: the bound would lie.
                 Scoring::Local => (global - mass).min(0.0),
             };
-            let score = score + step;
-            if score < self.ranking.bound() {
+            let log_prob = before + step;
+            // For the one title below `child`, if it is only one, this is its score.
+            let bound = log_prob + self.prior.best_below(child);
+            if bound < self.ranking.bound() {
                 continue;
             }
             let title = match self.options.scoring {
@@ -292,13 +272,15 @@ impl Search {
             if let Some(section) = title {
                 self.ranking.insert(Found {
                     section,
-                    log_prob: score,
+                    score: bound,
+                    log_prob,
                     log_legal: legal + mass,
                 });
             } else {
                 self.states.add_child(state);
                 self.frontier.push(Beginning {
-                    score,
+                    bound,
+                    log_prob,
                     legal: legal + mass,
                     node: child,
                     token,
@@ -313,11 +295,12 @@ impl Search {
     /// no room for it in this plan.
     fn evaluate(&mut self, trie: Trie<'_>, beginning: Beginning) -> bool {
         let Beginning {
-            score,
+            log_prob,
             legal,
             node,
             token,
             state,
+            ..
         } = beginning;
         let start = self.plan.tokens.len();
         let parent = self.states.nearest_live(state);
@@ -363,7 +346,7 @@ impl Search {
         self.pending.push(Pending {
             state: new,
             node,
-            score,
+            log_prob,
             legal,
             rows: tokens.len() - first_row,
         });
@@ -441,17 +424,18 @@ fn log_prob(logits: &[f32], token: u32, all: f64) -> Result<f64> {
 }
 
 /// Runs one search on `model`, whose prefix is in place and whose other sequences are empty:
-/// decodes `question` and finds the best titles.
+/// decodes `question` and finds the best titles. `prior` is as for [`Search::start`].
 ///
 /// # Errors
 ///
-/// What the model says.
+/// What the model says, and those of [`Search::start`].
 pub fn top_k(
     model: &mut dyn LanguageModel,
     trie: Trie<'_>,
     prefix_len: u32,
     question: &[u32],
     options: SearchOptions,
+    prior: &[f32],
 ) -> Result<Vec<Found>> {
     let capacity = model.capacity();
     let room = Room {
@@ -468,7 +452,7 @@ pub fn top_k(
     model.fork(Seq::PREFIX, seq(0))?;
     batch.push(seq(0), prefix_len, question, question.len() - 1);
     model.decode(&batch, &mut |_, logits| {
-        search.start(trie, options, room, logits)
+        search.start(trie, options, room, prior, logits)
     })?;
     loop {
         let plan = search.plan(trie)?;

@@ -29,7 +29,7 @@ impl Ranking {
     /// What a title has to reach to count: the k-th score, once there are k.
     pub fn bound(&self) -> f64 {
         match self.best.get(self.k - 1) {
-            Some(last) => last.log_prob,
+            Some(last) => last.score,
             None => f64::NEG_INFINITY,
         }
     }
@@ -40,8 +40,8 @@ impl Ranking {
 }
 
 fn order(a: &Found, b: &Found) -> Ordering {
-    b.log_prob
-        .total_cmp(&a.log_prob)
+    b.score
+        .total_cmp(&a.score)
         .then_with(|| a.section.cmp(&b.section))
 }
 
@@ -53,10 +53,11 @@ mod tests {
     fn the_best_k_in_order_with_ties_by_section() {
         let mut ranking = Ranking::default();
         ranking.clear(3);
-        for (section, log_prob) in [(5, -2.0), (1, -3.0), (4, -1.0), (2, -2.0), (9, -9.0)] {
+        for (section, score) in [(5, -2.0), (1, -3.0), (4, -1.0), (2, -2.0), (9, -9.0)] {
             ranking.insert(Found {
                 section,
-                log_prob,
+                score,
+                log_prob: 0.0,
                 log_legal: 0.0,
             });
         }

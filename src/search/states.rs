@@ -173,7 +173,7 @@ impl States {
             frontier
                 .iter()
                 .filter(|beginning| beginning.state == state)
-                .map(|beginning| beginning.score)
+                .map(|beginning| beginning.bound)
                 .fold(f64::NEG_INFINITY, f64::max)
         };
         self.live

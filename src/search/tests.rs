@@ -170,6 +170,7 @@ fn brute_force(
     titles: &[Vec<u32>],
     context: &[u32],
     scoring: Scoring,
+    prior: &[f32],
 ) -> Vec<Found> {
     let nodes = nodes(titles);
     let trie = Trie::new(&nodes);
@@ -196,18 +197,16 @@ fn brute_force(
                 node = trie.child(node, token).expect("a title's own path");
                 context.push(token);
             }
+            let added = prior.get(section as usize).copied().unwrap_or(0.0);
             Found {
                 section,
+                score: log_prob + f64::from(added),
                 log_prob,
                 log_legal,
             }
         })
         .collect();
-    found.sort_by(|a, b| {
-        b.log_prob
-            .total_cmp(&a.log_prob)
-            .then(a.section.cmp(&b.section))
-    });
+    found.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.section.cmp(&b.section)));
     found
 }
 
@@ -219,30 +218,42 @@ fn titles() -> impl Strategy<Value = Vec<Vec<u32>>> {
 const PREFIX: [u32; 3] = [1, 2, 3];
 
 fn check(titles: &[Vec<u32>], seed: u64, grain: f32, options: SearchOptions, room: Room) -> Table {
+    check_with_prior(titles, seed, grain, options, room, &[])
+}
+
+fn check_with_prior(
+    titles: &[Vec<u32>],
+    seed: u64,
+    grain: f32,
+    options: SearchOptions,
+    room: Room,
+    prior: &[f32],
+) -> Table {
     let question = [4, 5];
     let mut table = Table::new(seed, grain, &PREFIX, room);
     let context: Vec<u32> = PREFIX.iter().chain(&question).copied().collect();
-    let all = brute_force(&table, titles, &context, options.scoring);
+    let all = brute_force(&table, titles, &context, options.scoring, prior);
     let nodes = nodes(titles);
     let trie = Trie::new(&nodes);
     table.capacity.context = room.tokens + PREFIX.len() + question.len();
-    let found = top_k(&mut table, trie, 3, &question, options).expect("searches");
+    let found = top_k(&mut table, trie, 3, &question, options, prior).expect("searches");
     assert_eq!(found.len(), options.k.min(titles.len()));
     for (rank, (found, expected)) in found.iter().zip(&all).enumerate() {
         assert!(
-            (found.log_prob - expected.log_prob).abs() < 1e-5,
+            (found.score - expected.score).abs() < 1e-5,
             "{found:?} {expected:?}"
         );
         assert!(found.log_prob <= 0.0 && found.log_legal <= 1e-9);
         // Sums in another order may swap what differs by rounding only.
-        let tied = |other: &&Found| (other.log_prob - found.log_prob).abs() < 1e-5;
+        let tied = |other: &&Found| (other.score - found.score).abs() < 1e-5;
         let same = all
             .iter()
             .filter(tied)
             .find(|other| other.section == found.section);
         let same = same.unwrap_or_else(|| panic!("rank {rank}: {found:?} is not {expected:?}"));
         assert!(
-            (same.log_legal - found.log_legal).abs() < 1e-5,
+            (same.log_legal - found.log_legal).abs() < 1e-5
+                && (same.log_prob - found.log_prob).abs() < 1e-5,
             "{same:?} {found:?}"
         );
     }
@@ -273,6 +284,88 @@ proptest! {
         let room = Room { states, tokens: 12 + states };
         check(&titles, seed, grain, SearchOptions { k, scoring, width }, room);
     }
+
+    /// Priors of both signs, some far above what the model says, many equal, and one that is too
+    /// short for all sections.
+    #[test]
+    fn with_a_prior_it_equals_brute_force(
+        titles in titles(),
+        seed in any::<u64>(),
+        k in 1usize..6,
+        width in 1usize..6,
+        states in 3usize..20,
+        local in any::<bool>(),
+        coarse in any::<bool>(),
+        prior in prop::collection::vec(prop_oneof![Just(0f32), Just(2.0), -40f32..40.0], 0..40),
+    ) {
+        let scoring = if local { Scoring::Local } else { Scoring::Exact };
+        let grain = if coarse { 2.0 } else { 0.01 };
+        let room = Room { states, tokens: 12 + states };
+        let options = SearchOptions { k, scoring, width };
+        check_with_prior(&titles, seed, grain, options, room, &prior);
+    }
+
+    /// Without a prior, and with one that says nothing, the same bits at the same cost.
+    #[test]
+    fn a_prior_of_zeros_changes_no_bit(
+        titles in titles(),
+        seed in any::<u64>(),
+        k in 1usize..6,
+        width in 1usize..3,
+    ) {
+        let options = SearchOptions { k, scoring: Scoring::Exact, width };
+        let room = Room { states: 9, tokens: 40 };
+        let run = |prior: &[f32]| {
+            let mut table = Table::new(seed, 0.01, &PREFIX, room);
+            let nodes = nodes(&titles);
+            let found = top_k(&mut table, Trie::new(&nodes), 3, &[4, 5], options, prior);
+            (found.expect("searches"), table.decodes, table.tokens)
+        };
+        let without = run(&[]);
+        prop_assert_eq!(&run(&vec![0.0; titles.len()]), &without);
+        prop_assert!(without.0.iter().all(|f| f.score.to_bits() == f.log_prob.to_bits()));
+    }
+}
+
+#[test]
+fn equal_sums_go_to_the_earlier_section() {
+    // All logits are equal, so the priors alone decide, and they are equal too but for one.
+    let titles: Vec<Vec<u32>> = (0..6).map(|token| vec![token, 7 - token]).collect();
+    let options = SearchOptions {
+        k: 4,
+        scoring: Scoring::Exact,
+        width: 1,
+    };
+    let room = Room {
+        states: 5,
+        tokens: 100,
+    };
+    let mut table = Table::new(1, 1000.0, &PREFIX, room);
+    let nodes = nodes(&titles);
+    let prior = [-1.0, 0.5, -1.0, 0.5, 0.5, 3.0];
+    let found = top_k(&mut table, Trie::new(&nodes), 3, &[4], options, &prior).expect("searches");
+    let sections: Vec<u32> = found.iter().map(|found| found.section).collect();
+    assert_eq!(sections, [5, 1, 3, 4]);
+}
+
+#[test]
+fn a_prior_that_is_not_finite_is_an_error() {
+    let nodes = nodes(&[vec![1], vec![2]]);
+    let options = SearchOptions {
+        k: 1,
+        scoring: Scoring::Exact,
+        width: 1,
+    };
+    for bad in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
+        let room = Room {
+            states: 5,
+            tokens: 100,
+        };
+        let mut table = Table::new(1, 1.0, &PREFIX, room);
+        let trie = Trie::new(&nodes);
+        let error = top_k(&mut table, trie, 3, &[4], options, &[0.0, bad]).expect_err("refused");
+        assert_eq!(error.code(), crate::Code::Internal);
+    }
 }
 
 #[test]
@@ -294,7 +387,7 @@ fn ties_go_to_the_earlier_section() {
         },
     );
     let nodes = nodes(&titles);
-    let found = top_k(&mut table, Trie::new(&nodes), 3, &[4], options).expect("searches");
+    let found = top_k(&mut table, Trie::new(&nodes), 3, &[4], options, &[]).expect("searches");
     let sections: Vec<u32> = found.iter().map(|found| found.section).collect();
     assert_eq!(sections, [0, 1, 2]);
 }
@@ -399,6 +492,6 @@ fn logits_that_are_not_numbers_are_an_error() {
         scoring: Scoring::Exact,
         width: 1,
     };
-    let error = top_k(&mut Broken, Trie::new(&nodes), 1, &[1], options).expect_err("refused");
+    let error = top_k(&mut Broken, Trie::new(&nodes), 1, &[1], options, &[]).expect_err("refused");
     assert_eq!(error.code(), crate::Code::Decode);
 }

@@ -160,7 +160,7 @@ pub fn top(k: usize) -> RetrieveOptions {
 pub fn ranking(hits: &Hits) -> Vec<(u32, f64)> {
     hits.hits
         .iter()
-        .map(|hit| (hit.section, hit.log_prob))
+        .map(|hit| (hit.section, hit.score))
         .collect()
 }
 

@@ -3,13 +3,15 @@
 use crate::figures;
 use crate::model::ModelArgs;
 use crate::output::{self, Failure};
+use crate::tuned;
 use clap::ValueEnum;
 use serde_json::json;
 use stair::eval::run::{RunOptions, run as ask};
 use stair::eval::system::{Retrieving, Setup, System};
-use stair::eval::{Summary, predictions};
+use stair::eval::tuning::Refusal;
+use stair::eval::{Summary, Tuning, predictions};
 use stair::search::Scoring;
-use stair::{Index, Retriever, RetrieverOptions, files, questions};
+use stair::{Error, Index, Retriever, RetrieverOptions, files, questions};
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -43,6 +45,12 @@ pub struct Args {
     /// Where the predictions go
     #[arg(short, long, value_name = "PRED.jsonl")]
     out: Option<PathBuf>,
+    /// How much the words count in the system hybrid [default: what `stair tune` chose]
+    #[arg(long, value_name = "W")]
+    lexical_weight: Option<f32>,
+    /// Leave out what `stair tune` chose
+    #[arg(long)]
+    no_tune: bool,
     /// Number of sections to find for each question
     #[arg(short, default_value_t = 10)]
     k: usize,
@@ -68,6 +76,10 @@ enum SystemArg {
     StairLocal,
     /// A model trained without the table of contents, over an index built with --no-toc
     Dsi,
+    /// The words of question and sections alone, without a model
+    Bm25,
+    /// The model with the table of contents and the words together
+    Hybrid,
 }
 
 impl SystemArg {
@@ -76,6 +88,8 @@ impl SystemArg {
             Self::Stair => "stair",
             Self::StairLocal => "stair-local",
             Self::Dsi => "dsi",
+            Self::Bm25 => "bm25",
+            Self::Hybrid => "hybrid",
         }
     }
 }
@@ -83,9 +97,11 @@ impl SystemArg {
 pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     let questions = questions::read(&args.questions)?;
     let index = Arc::new(Index::open(&args.index)?);
-    let mut options = RetrieverOptions::default();
-    options.threads = args.threads;
-    let retriever = Retriever::new(Arc::new(args.model.open()?), Arc::clone(&index), &options)?;
+    let retriever = retriever(args, &index)?;
+    let tuning = match (&args.model.model, args.no_tune) {
+        (Some(model), false) => tuned::beside(model, &index),
+        _ => None,
+    };
     let setup = Setup {
         name: args
             .name
@@ -93,21 +109,58 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
             .unwrap_or_else(|| args.system.name().to_owned()),
         k: args.k,
         scoring: match args.system {
-            SystemArg::Stair | SystemArg::Dsi => Scoring::Exact,
             SystemArg::StairLocal => Scoring::Local,
+            _ => Scoring::Exact,
         },
+        lexical_weight: weight(args, tuning.as_ref())?,
     };
-    measure(
-        args,
-        &Retrieving::new(&retriever, setup),
-        &index,
-        &questions,
-    )
+    // What was chosen for one score says nothing about another.
+    let refusal = tuning
+        .filter(|tuning| {
+            setup.scoring == Scoring::Exact && setup.lexical_weight == tuning.lexical_weight
+        })
+        .and_then(|tuning| tuning.refusal);
+    let system = Retrieving::new(&retriever, setup);
+    measure(args, &system, refusal, &index, &questions)
+}
+
+fn retriever(args: &Args, index: &Arc<Index>) -> Result<Retriever, Failure> {
+    if matches!(args.system, SystemArg::Bm25) {
+        return Ok(Retriever::lexical(Arc::clone(index)));
+    }
+    let Some(model) = args.model.open()? else {
+        let system = args.system.name();
+        let what = format!("the system {system} needs a model: give it with -m");
+        return Err(Error::InvalidArgument(what).into());
+    };
+    let mut options = RetrieverOptions::default();
+    options.threads = args.threads;
+    Ok(Retriever::new(
+        Arc::new(model),
+        Arc::clone(index),
+        &options,
+    )?)
+}
+
+fn weight(args: &Args, tuning: Option<&Tuning>) -> Result<f32, Failure> {
+    let asked = args
+        .lexical_weight
+        .or(tuning.map(|tuning| tuning.lexical_weight));
+    match (args.system, asked) {
+        (SystemArg::Hybrid, Some(weight)) => Ok(weight),
+        (SystemArg::Hybrid, None) => {
+            let what =
+                "the system hybrid needs a weight: give --lexical-weight, or run `stair tune`";
+            Err(Error::InvalidArgument(what.to_owned()).into())
+        }
+        _ => Ok(0.0),
+    }
 }
 
 fn measure(
     args: &Args,
     system: &dyn System,
+    refusal: Option<Refusal>,
     index: &Index,
     questions: &[questions::Question],
 ) -> Result<ExitCode, Failure> {
@@ -118,11 +171,14 @@ fn measure(
         limit: args.limit,
     };
     let bar = output::progress("questions");
-    let predictions = ask(system, index, questions, &options, &|done, all| {
+    let mut predictions = ask(system, index, questions, &options, &|done, all| {
         bar.set_length(all as u64);
         bar.set_position(done as u64);
     })?;
     bar.finish_and_clear();
+    if let Some(refusal) = refusal {
+        refusal.mark(&mut predictions);
+    }
     if let Some(out) = &args.out {
         files::write_atomically(out, &predictions::format(&predictions)?)?;
     }

@@ -11,6 +11,8 @@ mod output;
 mod quantize;
 mod report;
 mod retrieve;
+mod tune;
+mod tuned;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -37,6 +39,8 @@ enum Command {
     Audit(audit::Args),
     /// Measure how good a system's answers are
     Eval(eval::Args),
+    /// Choose the lexical weight, and when to say that no section answers
+    Tune(tune::Args),
     /// Test whether systems differ by more than chance
     Compare(compare::Args),
     /// Make one page of the figures of several systems
@@ -53,6 +57,7 @@ fn main() -> ExitCode {
         Command::Verify(args) => inspect::verify(&args),
         Command::Audit(args) => audit::run(&args),
         Command::Eval(args) => eval::run(&args),
+        Command::Tune(args) => tune::run(&args),
         Command::Compare(args) => compare::run(&args),
         Command::Report(args) => report::run(&args),
         Command::Quantize(args) => quantize::run(&args),

@@ -7,23 +7,26 @@ use std::path::PathBuf;
 /// The model, and where it runs.
 #[derive(Args)]
 pub struct ModelArgs {
-    /// The model, a GGUF file
+    /// The model, a GGUF file; without one, only the words of question and sections count
     #[arg(short, long, value_name = "MODEL.gguf")]
-    pub model: PathBuf,
+    pub model: Option<PathBuf>,
     /// Layers to keep on the graphics processor [default: all when there is one]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", requires = "model")]
     pub gpu_layers: Option<u32>,
     /// Read the model into memory rather than map it, for network drives
-    #[arg(long)]
+    #[arg(long, requires = "model")]
     pub no_mmap: bool,
 }
 
 impl ModelArgs {
-    pub fn open(&self) -> Result<Model> {
+    pub fn open(&self) -> Result<Option<Model>> {
+        let Some(path) = &self.model else {
+            return Ok(None);
+        };
         let mut options = ModelOptions::default();
         options.gpu_layers = self.gpu_layers;
         options.mmap = !self.no_mmap;
-        Model::open(&self.model, &options)
+        Model::open(path, &options).map(Some)
     }
 }
 

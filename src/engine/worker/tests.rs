@@ -151,13 +151,18 @@ fn index() -> Index {
 
 fn request(index: &Index, question: &str, k: usize) -> Request {
     let tokens = index.question().encode_question(&Bytes, question);
-    let options = SearchOptions {
+    let search = SearchOptions {
         k,
         scoring: Scoring::Exact,
         width: 2,
     };
+    let question = Question {
+        tokens: tokens.expect("encodes"),
+        search,
+        prior: Vec::new(),
+    };
     Request {
-        question: Some((tokens.expect("encodes"), options)),
+        question: Some(question),
         cancel: CancelToken::new(),
         deadline: None,
         timeout_ms: 0,
@@ -199,13 +204,14 @@ fn alone(index: &Index, question: &str, k: usize) -> Vec<Found> {
     let mut batch = Batch::default();
     batch.push(Seq::PREFIX, 0, prefix, prefix.len());
     model.decode(&batch, &mut |_, _| Ok(())).expect("decodes");
-    let (tokens, options) = request(index, question, k).question.expect("a question");
+    let question = request(index, question, k).question.expect("a question");
     top_k(
         &mut model,
         index.trie(),
         prefix.len() as u32,
-        &tokens,
-        options,
+        &question.tokens,
+        question.search,
+        &question.prior,
     )
     .expect("finds")
 }
@@ -247,7 +253,7 @@ fn a_small_batch_starves_nobody() {
     let fits = request(&index(), question, 1)
         .question
         .expect("asks")
-        .0
+        .tokens
         .len();
     let title = index().longest_title() as usize;
     serve(

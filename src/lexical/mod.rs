@@ -1,0 +1,114 @@
+//! Lexical evidence: which leaves share words with a question, and how telling the words are.
+//!
+//! Every leaf section is one document, its number, title and text together; [`Lexicon`] scores all
+//! of them against a question by [`bm25`]. It is made from what an index stores, so the file
+//! carries nothing for it, and it knows no language model. An index that was built without text
+//! still has its titles.
+//!
+//! The scorer is this crate's own because it is small and what it must do is particular: scores of
+//! *all* leaves for each question, in a time that does not grow with the length of the document,
+//! and the same bits every time. The crate `bm25` (2.3) looks every word of the question up by a
+//! scan of each candidate's words, counts words by a 32-bit hash, so that some share a count, and
+//! stands on a hash crate that is no longer maintained.
+
+pub mod bm25;
+mod stem;
+mod words;
+
+use crate::index::Index;
+use bm25::{Bm25, Counter};
+use std::collections::HashMap;
+use words::words;
+
+/// The words of one index's leaves. It never changes, and any number of threads may use it.
+#[derive(Debug)]
+pub struct Lexicon {
+    /// The number of each word's stem.
+    terms: HashMap<Box<str>, u32>,
+    bm25: Bm25,
+    /// The section that each document is, ascending.
+    leaves: Vec<u32>,
+    sections: usize,
+}
+
+impl Lexicon {
+    /// Reads the titles and texts of the leaves of `index`. Takes some 30 ms for each million
+    /// characters.
+    pub fn new(index: &Index) -> Self {
+        let mut terms = Terms::default();
+        let mut counter = Counter::default();
+        let mut leaves = Vec::with_capacity(index.leaves() as usize);
+        let sections = (0..index.sections()).filter_map(|id| index.section(id));
+        for section in sections.filter(|section| section.leaf) {
+            leaves.push(section.id);
+            for text in [section.number, section.title, section.text.unwrap_or("")] {
+                words(text, |word| counter.count(terms.number(word)));
+            }
+            counter.end_document();
+        }
+        Self {
+            terms: terms.by_stem,
+            bm25: counter.finish(),
+            leaves,
+            sections: index.sections() as usize,
+        }
+    }
+
+    /// How well each section's words match those of `question`: for every section id from 0 its
+    /// [`bm25`] score, which is finite and not negative. It is 0 for a leaf without a word of the
+    /// question, and for what is not a leaf. A word that the question says twice counts twice.
+    pub fn scores(&self, question: &str) -> Vec<f32> {
+        let mut terms = Vec::new();
+        words(question, |word| {
+            terms.extend(self.terms.get(stem::stem(word).as_ref()).copied());
+        });
+        let mut scores = vec![0.0; self.sections];
+        for term in terms {
+            for posting in self.bm25.postings(term) {
+                scores[self.leaves[posting.document as usize] as usize] += posting.weight;
+            }
+        }
+        scores
+    }
+
+    /// The `k` leaves with the highest of `scores`, which [`Lexicon::scores`] gave, best first;
+    /// between equals the one that stands first in the document.
+    pub fn best(&self, scores: &[f32], k: usize) -> Vec<u32> {
+        let score = |section: u32| scores.get(section as usize).copied().unwrap_or_default();
+        let mut best = self.leaves.clone();
+        let order = |a: &u32, b: &u32| score(*b).total_cmp(&score(*a)).then(a.cmp(b));
+        if k < best.len() {
+            best.select_nth_unstable_by(k, order);
+            best.truncate(k);
+        }
+        best.sort_unstable_by(order);
+        best
+    }
+}
+
+/// Numbers words by their stems. A text says the same words again and again, so each form is
+/// stemmed once.
+#[derive(Default)]
+struct Terms {
+    by_form: HashMap<Box<str>, u32>,
+    by_stem: HashMap<Box<str>, u32>,
+}
+
+impl Terms {
+    fn number(&mut self, word: &str) -> u32 {
+        if let Some(&term) = self.by_form.get(word) {
+            return term;
+        }
+        let stem = stem::stem(word);
+        let next = self.by_stem.len() as u32;
+        let term = match self.by_stem.get(stem.as_ref()) {
+            Some(&term) => term,
+            None => *self.by_stem.entry(stem.into()).or_insert(next),
+        };
+        self.by_form.insert(word.into(), term);
+        term
+    }
+}
+
+#[cfg(all(test, feature = "building"))]
+mod tests;

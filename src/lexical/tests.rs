@@ -1,0 +1,115 @@
+//! A document's sections against questions, through an index.
+
+use super::*;
+use crate::index::{BuildOptions, build};
+use crate::toc::{ReadOptions, read_markdown};
+use crate::tokens::testing::Bytes;
+
+const HANDBOOK: &str = "\
+# 1 Leaving
+
+## 1.1 Notice
+
+You may resign with a notice period of two months. The notice is in writing.
+
+## 1.2 Garden leave
+
+During the notice period you may stay at home.
+
+# 2 Money
+
+Money is paid monthly, and this text stands above the sections.
+
+## 2.1 Receipts
+
+Hand in receipts within thirty days. A receipt needs a date.
+
+## 2.2 Spesen für Reisen
+
+Über die Erstattung entscheidet die Abteilung. 経費は月末に支払われます。
+";
+
+fn index(text: bool) -> Index {
+    let options = ReadOptions::default();
+    let toc = read_markdown(HANDBOOK.as_bytes(), "Handbook", &options).expect("reads");
+    let mut options = BuildOptions::default();
+    options.text = text;
+    let (bytes, _) = build(&toc, &Bytes, &options, &|_| ()).expect("builds");
+    Index::from_bytes(&bytes).expect("opens")
+}
+
+/// The titles of the leaves that share a word with `question`, best first.
+fn ask(index: &Index, question: &str) -> Vec<String> {
+    let lexicon = Lexicon::new(index);
+    let scores = lexicon.scores(question);
+    assert_eq!(scores.len(), index.sections() as usize);
+    assert!(
+        scores
+            .iter()
+            .all(|score| score.is_finite() && *score >= 0.0)
+    );
+    let best = lexicon.best(&scores, index.leaves() as usize);
+    assert_eq!(best.len(), index.leaves() as usize);
+    let section = |id: &u32| index.section(*id).expect("a section");
+    let found = best.iter().filter(|&&id| scores[id as usize] > 0.0);
+    found.map(|id| section(id).title.to_owned()).collect()
+}
+
+#[test]
+fn the_section_whose_words_a_question_has_is_first() {
+    let index = index(true);
+    assert_eq!(ask(&index, "What must a RECEIPT have?"), ["Receipts"]);
+    // The text of a section with subsections is not a leaf's.
+    assert_eq!(ask(&index, "monthly"), [""; 0]);
+    assert_eq!(
+        ask(&index, "notices of resigning"),
+        ["Notice", "Garden leave"]
+    );
+    assert_eq!(ask(&index, "1.2"), ["Garden leave"]);
+}
+
+#[test]
+fn languages_and_scripts_without_plurals_in_s_work() {
+    let index = index(true);
+    let travel = ["Spesen für Reisen"];
+    assert_eq!(ask(&index, "U\u{308}BER DIE ABTEILUNG"), travel);
+    assert_eq!(ask(&index, "経費"), travel);
+}
+
+#[test]
+fn without_texts_titles_are_left() {
+    let index = index(false);
+    assert_eq!(ask(&index, "garden date"), ["Garden leave"]);
+}
+
+#[test]
+fn without_a_known_word_the_order_is_the_documents() {
+    let index = index(true);
+    let lexicon = Lexicon::new(&index);
+    for question in ["", "?!", "zebra", "\u{1F993}"] {
+        let scores = lexicon.scores(question);
+        assert!(scores.iter().all(|&score| score == 0.0), "{question}");
+        assert_eq!(lexicon.best(&scores, 3), [1, 2, 4]);
+    }
+}
+
+#[test]
+fn a_word_that_is_said_twice_counts_twice() {
+    let index = index(true);
+    let lexicon = Lexicon::new(&index);
+    let (once, twice) = (lexicon.scores("notice"), lexicon.scores("notice notices"));
+    for (once, twice) in once.iter().zip(&twice) {
+        assert_eq!(2.0 * once, *twice);
+    }
+}
+
+#[test]
+fn the_best_k_are_the_first_k_of_all() {
+    let index = index(true);
+    let lexicon = Lexicon::new(&index);
+    let scores = lexicon.scores("notice in the period of a date");
+    let all = lexicon.best(&scores, 4);
+    for k in 0..=5 {
+        assert_eq!(lexicon.best(&scores, k), all[..k.min(4)]);
+    }
+}

@@ -1,0 +1,62 @@
+//! A text as words.
+
+use unicode_normalization::UnicodeNormalization;
+use unicode_segmentation::UnicodeSegmentation;
+
+/// Gives every word of `text`, in order.
+///
+/// Words are those of Unicode's standard annex 29 that have a letter or a digit; in scripts
+/// without spaces between words a character is a word. They come in lower case and compatibility
+/// composition (NFKC), so that it does not matter how a letter with an accent or a ligature was
+/// encoded, without the English `'s`, and with an apostrophe that is always `'`.
+pub(super) fn words(text: &str, mut each: impl FnMut(&str)) {
+    let mut word = String::new();
+    for found in text.unicode_words() {
+        word.clear();
+        if found.is_ascii() {
+            word.push_str(found);
+            word.make_ascii_lowercase();
+        } else {
+            let straight = |c| if c == '\u{2019}' { '\'' } else { c };
+            word.extend(found.nfkc().flat_map(char::to_lowercase).map(straight));
+        }
+        each(word.strip_suffix("'s").unwrap_or(&word));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all(text: &str) -> Vec<String> {
+        let mut all = Vec::new();
+        words(text, |word| all.push(word.to_owned()));
+        all
+    }
+
+    #[test]
+    fn words_are_without_case_and_punctuation() {
+        assert_eq!(
+            all("Section 4.2: **Don't** pay—twice!"),
+            ["section", "4.2", "don't", "pay", "twice"]
+        );
+        assert_eq!(
+            all("the cell\u{2019}s wall, the CELL'S"),
+            ["the", "cell", "wall", "the", "cell"]
+        );
+        assert!(all(" -- \u{200B} ?! ").is_empty());
+    }
+
+    #[test]
+    fn the_same_letters_are_the_same_word_however_encoded() {
+        assert_eq!(all("Ku\u{308}ndigung"), all("K\u{FC}NDIGUNG"));
+        assert_eq!(all("\u{FB01}nal"), ["final"]);
+    }
+
+    #[test]
+    fn other_scripts_have_words_too() {
+        assert_eq!(all("Как УВОЛИТЬСЯ?"), ["как", "уволиться"]);
+        assert_eq!(all("微生物"), ["微", "生", "物"]);
+        assert_eq!(all("वायरस क्या है"), ["वायरस", "क्या", "है"]);
+    }
+}

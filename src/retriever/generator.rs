@@ -1,0 +1,194 @@
+//! The half of a retriever that has a model: the context's sizes, and the worker's thread.
+
+use super::options::RetrieverOptions;
+use crate::cancel::CancelToken;
+use crate::engine::context::MAX_SEQUENCES;
+use crate::engine::worker::{Division, Outcome, Question, Queue, Request, Worker};
+use crate::engine::{Context, ContextOptions, Model};
+use crate::error::{Error, Result};
+use crate::index::{Index, vocabulary};
+use crate::search::Room;
+use crate::search::model::Capacity;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// States that a search may hold; a peaked model needs a few, and with fewer than it would like a
+/// search only evaluates some tokens again.
+const STATES: usize = 24;
+
+/// Rows of logits in one decode. Each is a number for every token of the vocabulary.
+const ROWS: usize = 128;
+
+/// Tokens in one decode, unless a title or a question is longer.
+const BATCH: usize = 512;
+
+/// A model with an index's table of contents, and the thread that serves it.
+pub(super) struct Generator {
+    model: Arc<Model>,
+    max_question_tokens: usize,
+    queue: Arc<Queue>,
+    worker: Option<JoinHandle<()>>,
+}
+
+impl Generator {
+    /// Checks that model and index belong together and starts the thread.
+    pub fn new(model: Arc<Model>, index: Arc<Index>, options: &RetrieverOptions) -> Result<Self> {
+        vocabulary::check(&index, &*model)?;
+        let layout = Layout::new(&model, &index, options)?;
+        let max_question_tokens = layout.max_question_tokens;
+        let queue = Arc::new(Queue::default());
+        let worker = std::thread::Builder::new().name("stair-worker".to_owned());
+        let (ready, is_ready) = std::sync::mpsc::sync_channel(1);
+        let handle = {
+            let (model, queue) = (Arc::clone(&model), Arc::clone(&queue));
+            worker.spawn(move || {
+                // The context borrows the model, so it lives on this thread's stack.
+                let context = match Context::new(&model, &layout.context) {
+                    Ok(context) => context,
+                    Err(error) => {
+                        let _ = ready.send(Err(error));
+                        return;
+                    }
+                };
+                let mut worker = Worker::new(context, &index, &queue, layout.division);
+                let _ = ready.send(Ok(()));
+                worker.run();
+            })
+        };
+        let handle =
+            handle.map_err(|e| Error::OutOfMemory(format!("cannot start a thread: {e}")))?;
+        // A dropped sender means that the thread panicked.
+        is_ready.recv().unwrap_or(Err(Error::Closed))?;
+        Ok(Self {
+            model,
+            max_question_tokens,
+            queue,
+            worker: Some(handle),
+        })
+    }
+
+    pub fn model(&self) -> &Model {
+        &self.model
+    }
+
+    /// The tokens of `question`, which are at least one and not too many.
+    pub fn encode(&self, index: &Index, question: &str) -> Result<Vec<u32>> {
+        let too_long = |tokens| Error::QuestionTooLong {
+            tokens,
+            max: self.max_question_tokens,
+        };
+        // No token is longer than some dozens of bytes, so a novel is refused before its
+        // tokenisation takes seconds.
+        if question.len() > self.max_question_tokens.saturating_mul(256) {
+            return Err(too_long(question.len() / 256));
+        }
+        let tokens = index.question().encode_question(&*self.model, question)?;
+        match tokens.len() {
+            0 => Err(Error::EmptyQuestion),
+            len if len > self.max_question_tokens => Err(too_long(len)),
+            _ => Ok(tokens),
+        }
+    }
+
+    /// Has the worker answer `question`, or only decode the table of contents, and waits for it,
+    /// until `timeout` after `started`.
+    pub fn ask(
+        &self,
+        question: Option<Question>,
+        cancel: &CancelToken,
+        started: Instant,
+        timeout: Option<Duration>,
+    ) -> Result<Outcome> {
+        self.queue.ask(Request {
+            question,
+            cancel: cancel.clone(),
+            deadline: timeout.and_then(|timeout| started.checked_add(timeout)),
+            timeout_ms: timeout.map_or(0, |t| t.as_millis().try_into().unwrap_or(u64::MAX)),
+        })
+    }
+}
+
+impl Drop for Generator {
+    fn drop(&mut self) {
+        self.queue.close();
+        if let Some(worker) = self.worker.take() {
+            // It ends after its current decode. Its panic, if it had one, was already an answer.
+            let _ = worker.join();
+        }
+    }
+}
+
+/// How the context is divided.
+struct Layout {
+    context: ContextOptions,
+    division: Division,
+    max_question_tokens: usize,
+}
+
+impl Layout {
+    fn new(model: &Model, index: &Index, options: &RetrieverOptions) -> Result<Self> {
+        let most = usize::from(MAX_SEQUENCES - 1) / 3;
+        let parallel = match options.deterministic {
+            true => 1,
+            false => options.max_parallel as usize,
+        };
+        if parallel == 0 || parallel > most {
+            let what = format!("max_parallel is {parallel} and may be 1 to {most}");
+            return Err(Error::InvalidArgument(what));
+        }
+        let question = options.max_question_tokens as usize;
+        if question == 0 {
+            return Err(Error::InvalidArgument(
+                "max_question_tokens is 0: leave room".to_owned(),
+            ));
+        }
+        let prefix = index.prefix().len();
+        let title = index.longest_title() as usize;
+        let states = STATES.min(usize::from(MAX_SEQUENCES - 1) / parallel).max(3);
+        let room = Room {
+            states,
+            tokens: (2 * title).max(8 * states),
+        };
+        // Positions are what the model was trained on; cells are shared by all questions.
+        let positions = prefix + question + title;
+        let trained = model.info().context_length as usize;
+        if trained > 0 && positions > trained {
+            return Err(Error::ContextTooSmall {
+                needed: positions,
+                prefix,
+                available: trained,
+                remedy: "use a model with a longer context, allow shorter questions, or split the document",
+            });
+        }
+        let needed = prefix + parallel * (question + room.tokens);
+        let context = options
+            .context_tokens
+            .map_or(needed, |tokens| tokens as usize);
+        if context < needed {
+            return Err(Error::ContextTooSmall {
+                needed,
+                prefix,
+                available: context,
+                remedy: "raise context_tokens or leave it out, or lower max_parallel or max_question_tokens",
+            });
+        }
+        let threads = options
+            .threads
+            .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, |n| n.get() as u32));
+        Ok(Self {
+            context: ContextOptions {
+                capacity: Capacity {
+                    sequences: (1 + parallel * states) as u16,
+                    batch: BATCH.max(question).max(title),
+                    rows: ROWS.max(title),
+                    context,
+                },
+                threads,
+                kv_type: options.kv_type,
+            },
+            division: Division { parallel, room },
+            max_question_tokens: question,
+        })
+    }
+}

@@ -1,0 +1,73 @@
+//! How a retriever is made, and how it is asked.
+
+use crate::cancel::CancelToken;
+use crate::engine::KvType;
+use crate::search::Scoring;
+use std::time::Duration;
+
+/// How a retriever is made. The default fits one index on one machine.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct RetrieverOptions {
+    /// Threads that compute; `None` for as many as the process may use, by affinity and by the
+    /// quota of its control group.
+    pub threads: Option<u32>,
+    /// Room for one question, in tokens, with the template's own around it.
+    pub max_question_tokens: u32,
+    /// Questions that share decodes; more wait their turn.
+    pub max_parallel: u32,
+    /// Length of the context in tokens; `None` for what the table of contents, the questions and
+    /// the searches need.
+    pub context_tokens: Option<u32>,
+    /// Number type of keys and values.
+    pub kv_type: KvType,
+    /// One question at a time: the same question gives bit-equal scores whatever else is asked.
+    /// Otherwise scores differ with what shares a decode: on quantised models by tenths.
+    pub deterministic: bool,
+}
+
+impl Default for RetrieverOptions {
+    fn default() -> Self {
+        Self {
+            threads: None,
+            max_question_tokens: 512,
+            max_parallel: 8,
+            context_tokens: None,
+            kv_type: KvType::F16,
+            deterministic: false,
+        }
+    }
+}
+
+/// How a question is asked.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct RetrieveOptions {
+    /// Number of sections to find; `None` for 3, or all when there are fewer.
+    pub k: Option<usize>,
+    /// How titles are scored.
+    pub scoring: Scoring,
+    /// How much a section's words count beside what the model says: a hit's score is its
+    /// log-probability and this times its BM25 score. 0, the default, leaves the words out; else
+    /// finite and above 0. Choose it on questions of the document that are not for testing. Under
+    /// [`Scoring::Local`] it is added to the local log-probability, to which tokens without an
+    /// alternative contribute nothing, so the same weight counts for more. Without a model only
+    /// the words count, whatever it is.
+    pub lexical_weight: f32,
+    /// Longest wait; `None` for as long as it takes.
+    pub timeout: Option<Duration>,
+    /// Cancels the call.
+    pub cancel: CancelToken,
+}
+
+impl Default for RetrieveOptions {
+    fn default() -> Self {
+        Self {
+            k: None,
+            scoring: Scoring::Exact,
+            lexical_weight: 0.0,
+            timeout: None,
+            cancel: CancelToken::new(),
+        }
+    }
+}
