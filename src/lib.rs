@@ -45,7 +45,7 @@
 //! `portable` (default): one build for every x86-64-v2 or later machine, with the kernels of each
 //! generation of processors as plugins in a folder `stair-backends`. `engine` alone: llama.cpp
 //! linked in. `cuda`: one more plugin. `building`: the readers and the builder; without it a host
-//! that only answers carries no parser. `cli`: the command.
+//! that only answers carries no parser. `evaluation`: [`eval`], how good the answers are. `cli`: the command.
 
 #![deny(missing_docs)]
 
@@ -55,6 +55,8 @@ pub mod capi;
 #[cfg(feature = "engine")]
 pub mod engine;
 pub mod error;
+#[cfg(feature = "evaluation")]
+pub mod eval;
 pub mod files;
 pub mod index;
 pub mod lexical;

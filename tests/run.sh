@@ -22,6 +22,9 @@ cargo test --quiet --no-default-features --features building --lib --tests
 part "library, engine, C ABI and command"
 cargo test --quiet --release
 
+part "metrics, against pytrec_eval"
+tests/metrics/run.sh "$build"
+
 part "install"
 rm -rf "$stage"
 packaging/install.sh "$build" "$stage" /usr "$version"

@@ -1,12 +1,19 @@
 //! The command `stair`: arguments in, text or JSON out. All work is the library's.
 
+mod audit;
 mod build;
+mod compare;
+mod eval;
+mod figures;
 mod inspect;
 mod model;
 mod output;
 mod quantize;
+mod report;
 mod retrieve;
 mod train_data;
+mod tune;
+mod tuned;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -31,6 +38,16 @@ enum Command {
     Verify(inspect::VerifyArgs),
     /// Make training data from an index and questions
     TrainData(train_data::Args),
+    /// Find what is wrong with a file of questions
+    Audit(audit::Args),
+    /// Measure how good a system's answers are
+    Eval(eval::Args),
+    /// Choose the lexical weight, and when to say that no section answers
+    Tune(tune::Args),
+    /// Test whether systems differ by more than chance
+    Compare(compare::Args),
+    /// Make one page of the figures of several systems
+    Report(report::Args),
     /// Write a model in another number type
     Quantize(quantize::Args),
 }
@@ -42,6 +59,11 @@ fn main() -> ExitCode {
         Command::Inspect(args) => inspect::run(&args),
         Command::Verify(args) => inspect::verify(&args),
         Command::TrainData(args) => train_data::run(&args),
+        Command::Audit(args) => audit::run(&args),
+        Command::Eval(args) => eval::run(&args),
+        Command::Tune(args) => tune::run(&args),
+        Command::Compare(args) => compare::run(&args),
+        Command::Report(args) => report::run(&args),
         Command::Quantize(args) => quantize::run(&args),
     };
     match result {

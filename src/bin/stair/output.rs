@@ -59,3 +59,14 @@ pub fn spinner(message: String) -> indicatif::ProgressBar {
     bar.enable_steady_tick(std::time::Duration::from_millis(120));
     bar
 }
+
+/// A bar on a terminal with the time left; nothing anywhere else.
+pub fn progress(what: &'static str) -> indicatif::ProgressBar {
+    let bar = indicatif::ProgressBar::new(0);
+    if let Ok(style) =
+        indicatif::ProgressStyle::with_template("{bar:30} {pos}/{len} {msg}, {eta} left")
+    {
+        bar.set_style(style);
+    }
+    bar.with_message(what)
+}

@@ -2,12 +2,13 @@
 
 use crate::model::ModelArgs;
 use crate::output::{self, Failure};
+use crate::tuned::{self, Answer};
 use clap::ValueEnum;
 use serde_json::{Value, json};
+use stair::eval::{Tuning, tuning::Refusal};
 use stair::search::Scoring;
 use stair::{
-    CancelToken, Error, Hit, Hits, Index, KvType, RetrieveOptions, Retriever, RetrieverOptions,
-    Stats,
+    CancelToken, Error, Hit, Index, KvType, RetrieveOptions, Retriever, RetrieverOptions, Stats,
 };
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, IsTerminal, Write};
@@ -40,14 +41,12 @@ pub struct Args {
     #[arg(long, value_enum, default_value = "exact")]
     scoring: ScoringArg,
     /// How much a section's words count beside what the model says: its score is the
-    /// log-probability and W times its BM25 score
-    #[arg(
-        long,
-        value_name = "W",
-        default_value_t = 0.0,
-        allow_negative_numbers = true
-    )]
-    lexical_weight: f32,
+    /// log-probability and W times its BM25 score [default: what `stair tune` chose, else 0]
+    #[arg(long, value_name = "W", allow_negative_numbers = true)]
+    lexical_weight: Option<f32>,
+    /// Leave out what `stair tune` chose for the model
+    #[arg(long)]
+    no_tune: bool,
     /// Print what each answer cost
     #[arg(long)]
     stats: bool,
@@ -101,24 +100,29 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
         true => Index::open_copy(&args.index)?,
         false => Index::open(&args.index)?,
     };
+    let tuning = match (&args.model.model, args.no_tune) {
+        (Some(model), false) => tuned::beside(model, &index),
+        _ => None,
+    };
     let retriever = match args.model.open()? {
         Some(model) => Retriever::new(Arc::new(model), Arc::new(index), &args.retriever())?,
         None => Retriever::lexical(Arc::new(index)),
     };
+    let asking = Asking::new(args, &retriever, tuning);
     if args.questions.is_empty() {
-        return from_stdin(args, &retriever);
+        return from_stdin(&asking);
     }
     let bar = output::spinner("reading the table of contents".to_owned());
     retriever.warm(&CancelToken::new())?;
     bar.finish_and_clear();
     let mut code = ExitCode::SUCCESS;
     for question in &args.questions {
-        let result = retriever.retrieve(question, &args.options());
+        let result = asking.ask(question);
         if args.json {
             output::json_line(&result_json(args, question, &result))?;
         } else {
             match &result {
-                Ok(hits) => print_hits(args, question, hits)?,
+                Ok(answer) => print_answer(args, question, answer)?,
                 Err(error) => eprintln!("stair: {error} [{}]", error.code().name()),
             }
         }
@@ -145,21 +149,49 @@ impl Args {
         options
     }
 
-    fn options(&self) -> RetrieveOptions {
+    fn options(&self, lexical_weight: f32) -> RetrieveOptions {
         let mut options = RetrieveOptions::default();
         options.k = Some(self.k);
         options.scoring = match self.scoring {
             ScoringArg::Exact => Scoring::Exact,
             ScoringArg::Local => Scoring::Local,
         };
-        options.lexical_weight = self.lexical_weight;
+        options.lexical_weight = lexical_weight;
         options.timeout = self.timeout_ms.map(Duration::from_millis);
         options
     }
 }
 
+/// A retriever, and how it is asked.
+struct Asking<'a> {
+    args: &'a Args,
+    retriever: &'a Retriever,
+    lexical_weight: f32,
+    refusal: Option<Refusal>,
+}
+
+impl<'a> Asking<'a> {
+    fn new(args: &'a Args, retriever: &'a Retriever, tuning: Option<Tuning>) -> Self {
+        let tuned_weight = tuning.as_ref().map_or(0.0, |tuning| tuning.lexical_weight);
+        let lexical_weight = args.lexical_weight.unwrap_or(tuned_weight);
+        // What was chosen for one score says nothing about another.
+        let applies = matches!(args.scoring, ScoringArg::Exact) && lexical_weight == tuned_weight;
+        Self {
+            args,
+            retriever,
+            lexical_weight,
+            refusal: tuning.and_then(|tuning| tuning.refusal).filter(|_| applies),
+        }
+    }
+
+    fn ask(&self, question: &str) -> stair::Result<Answer> {
+        let options = self.args.options(self.lexical_weight);
+        tuned::retrieve(self.retriever, question, options, self.refusal.as_ref())
+    }
+}
+
 /// Answers the lines of standard input in order, `callers` of them at the same time.
-fn from_stdin(args: &Args, retriever: &Retriever) -> Result<ExitCode, Failure> {
+fn from_stdin(asking: &Asking<'_>) -> Result<ExitCode, Failure> {
     if io::stdin().is_terminal() {
         eprintln!("one question a line; end with Ctrl-D");
     }
@@ -180,12 +212,12 @@ fn from_stdin(args: &Args, retriever: &Retriever) -> Result<ExitCode, Failure> {
     };
     let (answers, printed) = mpsc::channel();
     std::thread::scope(|scope| {
-        for _ in 0..args.callers.clamp(1, 1024) {
+        for _ in 0..asking.args.callers.clamp(1, 1024) {
             let answers = answers.clone();
             scope.spawn(move || {
                 while let Some((number, line)) = next() {
                     let stop = line.is_err();
-                    let answer = line.map(|line| answer_line(args, retriever, &line));
+                    let answer = line.map(|line| answer_line(asking, &line));
                     // Nobody prints any more: nobody needs an answer.
                     if answers.send((number, answer)).is_err() || stop {
                         break;
@@ -208,31 +240,34 @@ fn from_stdin(args: &Args, retriever: &Retriever) -> Result<ExitCode, Failure> {
     })
 }
 
-fn answer_line(args: &Args, retriever: &Retriever, line: &[u8]) -> Value {
+fn answer_line(asking: &Asking<'_>, line: &[u8]) -> Value {
     let line = line.strip_suffix(b"\n").unwrap_or(line);
     let line = line.strip_suffix(b"\r").unwrap_or(line);
     match std::str::from_utf8(line) {
         Ok(question) => {
-            let result = retriever.retrieve(question, &args.options());
-            result_json(args, question, &result)
+            let result = asking.ask(question);
+            result_json(asking.args, question, &result)
         }
         Err(error) => {
             let error = Error::InvalidUtf8 {
                 what: "the question".to_owned(),
                 at: error.valid_up_to(),
             };
-            result_json(args, &String::from_utf8_lossy(line), &Err(error))
+            result_json(asking.args, &String::from_utf8_lossy(line), &Err(error))
         }
     }
 }
 
-fn result_json(args: &Args, question: &str, result: &stair::Result<Hits>) -> Value {
-    let hits = match result {
-        Ok(hits) => hits,
+fn result_json(args: &Args, question: &str, result: &stair::Result<Answer>) -> Value {
+    let Answer { hits, answerable } = match result {
+        Ok(answer) => answer,
         Err(error) => return json!({"query": question, "error": output::error_json(error)}),
     };
     let list: Vec<Value> = hits.hits.iter().map(|hit| hit_json(args, hit)).collect();
     let mut value = json!({"query": question, "hits": list, "legal_mass": hits.legal_mass});
+    if let Some(answerable) = answerable {
+        value["answerable"] = (*answerable).into();
+    }
     if args.stats {
         value["stats"] = stats_json(&hits.stats);
     }
@@ -274,9 +309,13 @@ fn stats_json(stats: &Stats) -> Value {
     })
 }
 
-fn print_hits(args: &Args, question: &str, hits: &Hits) -> Result<(), Failure> {
+fn print_answer(args: &Args, question: &str, answer: &Answer) -> Result<(), Failure> {
+    let Answer { hits, answerable } = answer;
     let mut out = io::stdout().lock();
     writeln!(out, "{question}")?;
+    if *answerable == Some(false) {
+        writeln!(out, "  No section seems to answer this. The nearest are:")?;
+    }
     for (rank, hit) in hits.hits.iter().enumerate() {
         let identifier = match hit.number.as_str() {
             "" => hit.title.clone(),

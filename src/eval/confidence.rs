@@ -1,0 +1,202 @@
+//! How sure a system is that a section answers at all.
+
+use super::predictions::Prediction;
+use crate::retriever::Hits;
+use serde::{Deserialize, Serialize};
+
+/// A number that is higher the more likely it is that the best hit answers the question.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Statistic {
+    /// What the best hit is ranked by.
+    Score,
+    /// Natural logarithm of the probability of the best hit's title.
+    LogProb,
+    /// How far the best hit's score is ahead of the next one's.
+    Margin,
+    /// The best hit's part of the probability of all hits, when scores are taken for logarithms of
+    /// probabilities: 1 divided by the sum of `exp(score - best score)`.
+    Share,
+    /// Probability on legal tokens along the best hit.
+    LegalMass,
+}
+
+/// What a statistic is computed from.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Evidence {
+    /// Score of each hit, best first.
+    pub scores: Vec<f64>,
+    /// Natural logarithm of the best hit's probability; `None` without a model.
+    pub log_prob: Option<f64>,
+    /// Probability on legal tokens along the best hit; `None` without a model.
+    pub legal_mass: Option<f64>,
+}
+
+impl From<&Hits> for Evidence {
+    fn from(hits: &Hits) -> Self {
+        Self {
+            scores: hits.hits.iter().map(|hit| hit.score).collect(),
+            log_prob: hits.hits.first().and_then(|hit| hit.log_prob),
+            legal_mass: hits.legal_mass,
+        }
+    }
+}
+
+impl From<&Prediction> for Evidence {
+    fn from(prediction: &Prediction) -> Self {
+        Self {
+            scores: prediction.hits.iter().map(|hit| hit.score).collect(),
+            log_prob: prediction.hits.first().and_then(|hit| hit.log_prob),
+            legal_mass: prediction.legal_mass,
+        }
+    }
+}
+
+impl Statistic {
+    /// All of them; of those that do equally well, the earlier one is taken.
+    pub const ALL: [Self; 5] = [
+        Self::Score,
+        Self::LogProb,
+        Self::Margin,
+        Self::Share,
+        Self::LegalMass,
+    ];
+
+    /// Its value over the first `hits` of a question's hits; `None` when there is nothing to
+    /// compute it from.
+    pub fn value(self, evidence: &Evidence, hits: usize) -> Option<f64> {
+        let scores = &evidence.scores[..evidence.scores.len().min(hits)];
+        let best = *scores.first()?;
+        match self {
+            Self::Score => Some(best),
+            Self::LogProb => evidence.log_prob,
+            Self::Margin => Some(best - scores.get(1)?),
+            Self::Share => Some(1.0 / scores.iter().map(|score| (score - best).exp()).sum::<f64>()),
+            Self::LegalMass => evidence.legal_mass,
+        }
+    }
+
+    /// Hits that a question must have for it, of the `hits` that it was tuned with.
+    pub fn needs(self, hits: usize) -> usize {
+        match self {
+            Self::Score | Self::LogProb | Self::LegalMass => 1,
+            Self::Margin => 2,
+            Self::Share => hits,
+        }
+    }
+
+    /// Its name, as in a tuning file.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Score => "score",
+            Self::LogProb => "log_prob",
+            Self::Margin => "margin",
+            Self::Share => "share",
+            Self::LegalMass => "legal_mass",
+        }
+    }
+}
+
+/// A value below which an answer is refused, and what refusing so did to the questions that it was
+/// chosen on.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Threshold {
+    /// Answers whose statistic is below it are refused.
+    pub at: f64,
+    /// Questions refused that no section answers.
+    pub unanswerable: usize,
+    /// Questions refused that a section answers.
+    pub answerable: usize,
+    /// Probability that the statistic is higher for a question that a section answers than for one
+    /// that none answers (area under the ROC curve).
+    pub area: f64,
+}
+
+/// The threshold that refuses most of `unanswerable`, values of a statistic, without refusing more
+/// than `most` of `answerable`; of equals the one that refuses fewest of these. It lies in the
+/// middle between two values. `None` without values.
+pub fn threshold(answerable: &[f64], unanswerable: &[f64], most: usize) -> Option<Threshold> {
+    let mut values = [answerable, unanswerable].concat();
+    values.sort_by(f64::total_cmp);
+    values.dedup();
+    let below = |of: &[f64], at: f64| of.iter().filter(|value| **value < at).count();
+    let cuts = values.iter().enumerate().map(|(i, value)| Threshold {
+        at: match i {
+            0 => *value,
+            _ => values[i - 1] + (value - values[i - 1]) / 2.0,
+        },
+        unanswerable: below(unanswerable, *value),
+        answerable: below(answerable, *value),
+        area: area(answerable, unanswerable),
+    });
+    cuts.filter(|cut| cut.answerable <= most)
+        .max_by_key(|cut| (cut.unanswerable, std::cmp::Reverse(cut.answerable)))
+}
+
+fn area(answerable: &[f64], unanswerable: &[f64]) -> f64 {
+    let wins: f64 = answerable
+        .iter()
+        .flat_map(|a| unanswerable.iter().map(move |u| (a, u)))
+        .map(|(a, u)| match a.total_cmp(u) {
+            std::cmp::Ordering::Greater => 1.0,
+            std::cmp::Ordering::Equal => 0.5,
+            std::cmp::Ordering::Less => 0.0,
+        })
+        .sum();
+    wins / (answerable.len() * unanswerable.len()).max(1) as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_what_they_are_called() {
+        let evidence = Evidence {
+            scores: vec![2.0, 1.0, 1.0, 0.0],
+            log_prob: Some(-0.5),
+            legal_mass: None,
+        };
+        let value = |statistic: Statistic| statistic.value(&evidence, 3);
+        assert_eq!(value(Statistic::Score), Some(2.0));
+        assert_eq!(value(Statistic::LogProb), Some(-0.5));
+        assert_eq!(value(Statistic::Margin), Some(1.0));
+        assert_eq!(value(Statistic::LegalMass), None);
+        let share = value(Statistic::Share).expect("has scores");
+        assert!((share - 1.0 / (1.0 + 2.0 * (-1f64).exp())).abs() < 1e-12);
+        assert_eq!(Statistic::Margin.value(&evidence, 1), None);
+    }
+
+    #[test]
+    fn refusing_the_unanswerable_must_not_cost_more_than_allowed() {
+        let answerable = [0.2, 0.5, 0.6, 0.7, 0.8];
+        let unanswerable = [0.1, 0.3, 0.55];
+        let at = |most| threshold(&answerable, &unanswerable, most).expect("has values");
+        let (strict, one, two) = (at(0), at(1), at(2));
+        assert_eq!((strict.unanswerable, strict.answerable), (1, 0));
+        assert!((strict.at - 0.15).abs() < 1e-12);
+        assert_eq!((one.unanswerable, one.answerable), (2, 1));
+        assert!((one.at - 0.4).abs() < 1e-12);
+        assert_eq!((two.unanswerable, two.answerable), (3, 2));
+        // 12 of the 15 pairs are in the right order.
+        assert!((one.area - 12.0 / 15.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn where_all_can_be_told_apart_no_answerable_question_is_refused() {
+        let found = threshold(&[1.0, 2.0, 3.0], &[-2.0, 0.0], 3).expect("has values");
+        assert_eq!(
+            (found.unanswerable, found.answerable, found.at),
+            (2, 0, 0.5)
+        );
+        assert_eq!(found.area, 1.0);
+    }
+
+    #[test]
+    fn equal_values_cannot_be_told_apart() {
+        let found = threshold(&[1.0, 1.0], &[1.0], 0).expect("has values");
+        assert_eq!((found.unanswerable, found.answerable), (0, 0));
+        assert_eq!(threshold(&[], &[], 0), None);
+    }
+}

@@ -1,0 +1,168 @@
+//! Questions of one split that another split gives away: the same question, or nearly the same.
+//!
+//! Two questions are nearly the same when the sets of their words overlap by at least
+//! [`THRESHOLD`] (Jaccard: words in both over words in either). Words are compared without case and
+//! punctuation. Only pairs that share enough rare words to reach the threshold are compared at all,
+//! the prefix filter of Bayardo, Ma and Srikant (*Scaling up all pairs similarity search*, WWW
+//! 2007), so thousands of questions take milliseconds.
+
+use crate::questions::Question;
+use serde::Serialize;
+use std::collections::{BTreeSet, HashMap};
+use unicode_segmentation::UnicodeSegmentation;
+
+/// Overlap of words from which two questions are nearly the same. In a question of ten words, one
+/// may be another (9 / 11 = 0.82).
+pub const THRESHOLD: f64 = 0.8;
+
+/// Two questions of different splits that say the same.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Leak {
+    /// Id of the question of the split with the earlier line.
+    pub a: String,
+    /// Its split.
+    pub a_split: String,
+    /// Its line in the file.
+    pub a_line: usize,
+    /// Id of the other question.
+    pub b: String,
+    /// Its split.
+    pub b_split: String,
+    /// Its line in the file.
+    pub b_line: usize,
+    /// Overlap of their words, up to 1 for the same words.
+    pub overlap: f64,
+}
+
+/// The pairs of `questions` that are in different splits and nearly the same, in the order of
+/// their later question's line.
+pub fn leaks(questions: &[Question]) -> Vec<Leak> {
+    let sets = by_rarity(questions);
+    let mut holders: HashMap<u32, Vec<usize>> = HashMap::new();
+    let mut leaks = Vec::new();
+    for (later, words) in sets.iter().enumerate() {
+        // Sets that overlap enough have one of these many rarest words of each in common.
+        let shared = (THRESHOLD * words.len() as f64).ceil() as usize;
+        let prefix = &words[..(words.len() + 1 - shared.max(1)).min(words.len())];
+        let candidates: BTreeSet<usize> = prefix
+            .iter()
+            .filter_map(|word| holders.get(word))
+            .flatten()
+            .copied()
+            .collect();
+        for earlier in candidates {
+            let (a, b) = (&questions[earlier], &questions[later]);
+            if a.split == b.split {
+                continue;
+            }
+            let overlap = jaccard(&sets[earlier], words);
+            if overlap >= THRESHOLD {
+                leaks.push(Leak {
+                    a: a.id.clone(),
+                    a_split: a.split.clone(),
+                    a_line: a.line,
+                    b: b.id.clone(),
+                    b_split: b.split.clone(),
+                    b_line: b.line,
+                    overlap,
+                });
+            }
+        }
+        for word in prefix {
+            holders.entry(*word).or_default().push(later);
+        }
+    }
+    leaks
+}
+
+/// Each question's words as numbers, without repetition and the rarest first: numbers are given in
+/// the order of how many questions have the word.
+fn by_rarity(questions: &[Question]) -> Vec<Vec<u32>> {
+    let texts: Vec<BTreeSet<String>> = questions.iter().map(|q| words(&q.query)).collect();
+    let mut frequency: HashMap<&str, u32> = HashMap::new();
+    for word in texts.iter().flatten() {
+        *frequency.entry(word).or_default() += 1;
+    }
+    let mut order: Vec<(&str, u32)> = frequency.into_iter().collect();
+    order.sort_unstable_by(|a, b| a.1.cmp(&b.1).then(a.0.cmp(b.0)));
+    let number: HashMap<&str, u32> = (0..).zip(&order).map(|(i, (word, _))| (*word, i)).collect();
+    let numbers = |text: &BTreeSet<String>| {
+        let mut numbers: Vec<u32> = text.iter().map(|word| number[word.as_str()]).collect();
+        numbers.sort_unstable();
+        numbers
+    };
+    texts.iter().map(numbers).collect()
+}
+
+fn words(text: &str) -> BTreeSet<String> {
+    text.unicode_words().map(str::to_lowercase).collect()
+}
+
+/// Of two ascending lists without repetition.
+fn jaccard(a: &[u32], b: &[u32]) -> f64 {
+    let both = a
+        .iter()
+        .filter(|word| b.binary_search(word).is_ok())
+        .count();
+    match a.len() + b.len() - both {
+        0 => 0.0,
+        either => both as f64 / either as f64,
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    pub(crate) fn question(line: usize, query: &str, split: &str) -> Question {
+        Question {
+            id: format!("q{line}"),
+            query: query.to_owned(),
+            section: None,
+            split: split.to_owned(),
+            line,
+        }
+    }
+
+    #[test]
+    fn case_and_punctuation_hide_nothing_and_a_word_more_does_not_help() {
+        let found = leaks(&[
+            question(1, "How many days of leave do I have in a year?", "train"),
+            question(2, "How many days of leave do I have in a YEAR", "test"),
+            question(3, "So how many days of leave do I have in a year?", "dev"),
+            question(4, "How many days of leave do I have in a year?", "train"),
+            question(5, "Who pays for my train ticket?", "test"),
+        ]);
+        let pairs: Vec<(usize, usize)> = found.iter().map(|l| (l.a_line, l.b_line)).collect();
+        assert_eq!(pairs, [(1, 2), (1, 3), (2, 3), (2, 4), (3, 4)]);
+        assert_eq!(found[0].overlap, 1.0);
+    }
+
+    proptest! {
+        #[test]
+        fn the_filter_finds_what_all_pairs_give(
+            texts in prop::collection::vec(prop::collection::vec("[a-f]", 0..9), 0..24)
+        ) {
+            let splits = ["train", "test"];
+            let questions: Vec<Question> = texts
+                .iter()
+                .enumerate()
+                .map(|(i, words)| question(i, &words.join(" "), splits[i % 2]))
+                .collect();
+            let sets = by_rarity(&questions);
+            let mut expected = Vec::new();
+            for b in 0..questions.len() {
+                for a in 0..b {
+                    let overlaps = jaccard(&sets[a], &sets[b]) >= THRESHOLD;
+                    if overlaps && questions[a].split != questions[b].split {
+                        expected.push((a, b));
+                    }
+                }
+            }
+            let found: Vec<(usize, usize)> =
+                leaks(&questions).iter().map(|l| (l.a_line, l.b_line)).collect();
+            prop_assert_eq!(found, expected);
+        }
+    }
+}
