@@ -163,7 +163,9 @@ fn wrong_arguments_are_a_usage_error() {
         &["build"],
         &["build", "x.md"],
         &["build", "x.md", "-m", "a", "--tokenizer", "b"],
-        &["retrieve", "-i", "x.stair"],
+        &["retrieve", "-m", "x.gguf"],
+        &["retrieve", "-i", "x.stair", "--gpu-layers", "1"],
+        &["retrieve", "-i", "x.stair", "--lexical-weight", "much"],
         &["retrieve", "-i", "x", "-m", "y", "-k", "three"],
         &["inspect", "x.stair", "--json", "--dot"],
         &["quantize", "a.gguf", "-o", "b.gguf", "--type", "q7"],
@@ -335,6 +337,67 @@ fn retrieve_fails_with_a_status_and_a_reason() {
     fails(&run(&mut no_index), 1, &["no.stair", "NOT_FOUND"]);
     let small = run(retrieve().args(["--context", "100", "What?"]));
     fails(&small, 1, &["CONTEXT_TOO_SMALL"]);
+}
+
+#[test]
+fn retrieve_without_a_model_ranks_by_words() {
+    let words = || {
+        let mut command = stair();
+        command.args(["retrieve", "-i"]).arg(&handbook().path);
+        command
+    };
+    let question = "notice periods while on probation";
+    let text =
+        ok(&run(words().args([
+            "--json", "--stats", "-k", "5", question, "zebra?",
+        ])));
+    let answers: Vec<Value> = text.lines().map(json).collect();
+    for answer in &answers {
+        let hits = answer["hits"].as_array().expect("hits");
+        assert_eq!(hits.len(), 5);
+        assert!(answer["legal_mass"].is_null() && answer["stats"]["decodes"] == 0);
+        for hit in hits {
+            assert!(hit["log_prob"].is_null() && hit["score"].is_number());
+            assert_eq!(hit["score"], hit["lexical"]);
+        }
+    }
+    assert!(
+        answers[0]["hits"][0]["lexical"].as_f64() > Some(1.0),
+        "{text}"
+    );
+    let hits = answers[1]["hits"].as_array().expect("hits");
+    let sections: Vec<u64> = hits
+        .iter()
+        .filter_map(|hit| hit["section"].as_u64())
+        .collect();
+    assert!(sections.is_sorted() && hits.iter().all(|hit| hit["score"] == 0.0));
+
+    let text = ok(&run(words().arg(question)));
+    assert!(
+        text.lines().count() >= 4 && text.starts_with(question),
+        "{text}"
+    );
+    fails(&run(words().arg(" ")), 1, &["EMPTY_QUESTION"]);
+    for weight in ["-1", "inf", "NaN"] {
+        let output = run(words().args(["--lexical-weight", weight, "What?"]));
+        fails(&output, 1, &["INVALID_ARGUMENT", weight, "finite"]);
+    }
+}
+
+#[test]
+fn retrieve_says_what_a_score_is_made_of() {
+    let question = "May I swap shifts with a colleague?";
+    let text = ok(&run(retrieve().args([
+        "--json",
+        "--lexical-weight",
+        "0.5",
+        question,
+    ])));
+    for hit in json(&text)["hits"].as_array().expect("hits") {
+        let number = |name: &str| hit[name].as_f64().expect("a number");
+        let sum = number("log_prob") + 0.5 * number("lexical");
+        assert!((number("score") - sum).abs() < 1e-5, "{hit}");
+    }
 }
 
 #[test]

@@ -9,7 +9,7 @@
 //	defer retriever.Close()
 //	result, _ := retriever.Retrieve(ctx, "How long do I have to hand in a receipt?")
 //	for _, hit := range result.Hits {
-//		fmt.Println(hit.Number, hit.Title, hit.LogProb)
+//		fmt.Println(hit.Number, hit.Title, hit.Score)
 //	}
 //
 // A [Model] and an [Index] are loaded once and shared by any number of retrievers. A [Retriever]

@@ -35,7 +35,7 @@ func Example() {
 		log.Fatal(err)
 	}
 	for _, hit := range result.Hits {
-		fmt.Println(hit.Number, hit.Title, hit.LogProb)
+		fmt.Println(hit.Number, hit.Title, hit.Score)
 	}
 }
 

@@ -312,6 +312,74 @@ func TestDocumentsThatMakeNoIndex(t *testing.T) {
 	check(t, err, ErrInvalidArgument)
 }
 
+func TestLexicalWeight(t *testing.T) {
+	retriever := bookRetriever(t)
+	ctx := context.Background()
+	ask := func(options ...RetrieveOption) []Hit {
+		result, err := retriever.Retrieve(ctx, "salaries each month", append(options, WithK(4))...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return result.Hits
+	}
+	for _, hit := range ask() {
+		if hit.Score != hit.LogProb || !math.IsNaN(hit.Lexical) {
+			t.Errorf("without a weight %+v", hit)
+		}
+	}
+	last := math.Inf(1)
+	for _, hit := range ask(WithLexicalWeight(0.5)) {
+		if math.Abs(hit.Score-(hit.LogProb+0.5*hit.Lexical)) > 1e-5 || hit.Score > last ||
+			(hit.Title == "Salary") != (hit.Lexical > 0) {
+			t.Errorf("%+v after %v", hit, last)
+		}
+		last = hit.Score
+	}
+	for _, weight := range []float32{-1, float32(math.NaN()), float32(math.Inf(1))} {
+		_, err := retriever.Retrieve(ctx, "why?", WithLexicalWeight(weight))
+		check(t, err, ErrInvalidArgument)
+	}
+}
+
+func TestLexicalRetriever(t *testing.T) {
+	retriever, err := NewLexicalRetriever(bookIndex(t, fileModel(t, WithVocabularyOnly())))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { retriever.Close() })
+	ctx := context.Background()
+	if err := retriever.Warm(ctx); err != nil {
+		t.Error(err)
+	}
+	result, err := retriever.Retrieve(ctx, "Spesen?")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []string
+	for _, hit := range result.Hits {
+		found = append(found, hit.Title)
+		if hit.Score != hit.Lexical || !math.IsNaN(hit.LogProb) || (hit.Score > 0) != (len(found) == 1) {
+			t.Errorf("%+v", hit)
+		}
+	}
+	// Behind it, what has no word of the question, in document order.
+	if want := []string{"Expenses – Spesen", "Holidays", "Hours"}; !slices.Equal(found, want) {
+		t.Errorf("found %q, want %q", found, want)
+	}
+	if !math.IsNaN(result.LegalMass) || result.Stats.Decodes != 0 {
+		t.Errorf("%+v", result)
+	}
+	_, err = retriever.Retrieve(ctx, " ")
+	check(t, err, ErrEmptyQuestion)
+	_, err = retriever.Retrieve(ctx, "why?", WithK(5))
+	check(t, err, ErrInvalidK)
+	cancelled, cancel := context.WithCancel(ctx)
+	cancel()
+	if _, err = retriever.Retrieve(cancelled, "why?"); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}
+
 func TestRetrieve(t *testing.T) {
 	index := fileIndex(t)
 	retriever := makeRetriever(t, fileModel(t), index)

@@ -183,6 +183,8 @@ func TestOpenModelLooksAtItsContextFirst(t *testing.T) {
 func TestNilModelAndIndex(t *testing.T) {
 	_, err := NewRetriever(nil, nil)
 	check(t, err, ErrNullPointer)
+	_, err = NewLexicalRetriever(nil)
+	check(t, err, ErrNullPointer)
 	_, err = BuildIndex(nil, []byte("# A"))
 	check(t, err, ErrNullPointer)
 }

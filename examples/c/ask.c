@@ -55,7 +55,7 @@ static stair_status print_hit(const stair_results *results, size_t i, stair_erro
             return status;
         printf("%s%.*s", entry > 0 ? " > " : "", (int)len, text);
     }
-    printf(")  %.3f\n", hit.log_prob);
+    printf(")  %.3f\n", hit.score);
     return STAIR_OK;
 }
 

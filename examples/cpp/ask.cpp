@@ -25,7 +25,7 @@ void print(const stair::results& results) {
     for (std::size_t i = 0; i < hit.path.size(); ++i) {
       std::cout << (i > 0 ? " > " : "") << hit.path[i];
     }
-    std::cout << ")  " << std::fixed << std::setprecision(3) << hit.log_prob << '\n';
+    std::cout << ")  " << std::fixed << std::setprecision(3) << hit.score << '\n';
   }
   std::cout << '\n';
 }

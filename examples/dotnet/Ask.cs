@@ -72,7 +72,7 @@ internal static class Ask
         {
             var identifier = hit.Number == "" ? hit.Title : hit.Number + " " + hit.Title;
             output.WriteLine(
-                "  " + ++rank + ". " + identifier + "  (" + string.Join(" > ", hit.Path) + ")  " + Decimals(hit.LogProb));
+                "  " + ++rank + ". " + identifier + "  (" + string.Join(" > ", hit.Path) + ")  " + Decimals(hit.Score));
         }
         output.WriteLine();
     }

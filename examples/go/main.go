@@ -86,7 +86,7 @@ func show(question string, answer *stair.Result) {
 	for i, hit := range answer.Hits {
 		identifier := strings.TrimPrefix(hit.Number+" "+hit.Title, " ")
 		path := strings.Join(hit.Path, " > ")
-		fmt.Printf("  %d. %s  (%s)  %.3f\n", i+1, identifier, path, hit.LogProb)
+		fmt.Printf("  %d. %s  (%s)  %.3f\n", i+1, identifier, path, hit.Score)
 	}
 	fmt.Println()
 }

@@ -92,8 +92,10 @@ unsafe fn struct_size<T: Sized32>(from: *const T) -> usize {
 }
 
 fn check<T: Sized32>(size: usize) -> Result<()> {
-    // A page is more than any version will need; what is larger was never set.
-    match (T::FIRST_SIZE..=4096).contains(&size) {
+    // A page is more than any version will need; what is larger was never set, and what ends in
+    // the middle of a field is no version's.
+    let possible = (T::FIRST_SIZE..=4096).contains(&size) && size.is_multiple_of(align_of::<T>());
+    match possible {
         true => Ok(()),
         false => Err(wrong_size::<T>(size)),
     }
@@ -153,7 +155,7 @@ mod tests {
 
     #[test]
     fn sizes_that_were_never_set_are_refused() {
-        for size in [0u32, 4, 7, 5000, u32::MAX] {
+        for size in [0u32, 4, 7, 9, 15, 5000, u32::MAX] {
             let options = [size, 0, 0, 0];
             assert!(
                 unsafe { read(options.as_ptr().cast::<Options>()) }.is_err(),

@@ -2,6 +2,7 @@
  * beside them that must be refused. Arguments: MODEL.gguf INDEX.stair SMALL.stair. The last is
  * written: a small index, to ask questions of, so that a model of any quality answers soon. */
 #include "check.h"
+#include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <unistd.h> /* usleep */
@@ -188,7 +189,6 @@ static void test_making(stair_model *model, stair_index *index)
     stair_model_options vocabulary = {.struct_size = sizeof vocabulary, .vocabulary_only = 1};
     stair_retriever_options options = {.struct_size = sizeof options, .kv_type = 99};
 
-    FAILS(STAIR_ERR_NULL_POINTER, stair_retriever_new(NULL, index, NULL, &none, e));
     FAILS(STAIR_ERR_NULL_POINTER, stair_retriever_new(model, NULL, NULL, &none, e));
     FAILS(STAIR_ERR_NULL_POINTER, stair_retriever_new(model, index, NULL, NULL, e));
     FAILS(STAIR_ERR_INVALID_HANDLE,
@@ -280,6 +280,76 @@ static void test_results(stair_results *results)
     FAILS(STAIR_ERR_NULL_POINTER, stair_results_stats(results, NULL, e));
     FILLS_SIZES(stair_hit, object, stair_results_get(results, 0, object, e));
     FILLS_SIZES(stair_stats, object, stair_results_stats(results, object, e));
+}
+
+/* A hit's score is what it is ranked by, and every part of it is told. */
+static void test_lexical_weight(const stair_retriever *retriever, uint32_t leaves)
+{
+    static const float wrong[] = {-1, -1e-30f, NAN, INFINITY, -INFINITY};
+    stair_results *results = NULL;
+    stair_hit hit = {.struct_size = sizeof hit};
+    stair_retrieve_options options = {.struct_size = sizeof options, .k = leaves};
+    double before = INFINITY;
+
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        options.lexical_weight = wrong[i];
+        FAILS(STAIR_ERR_INVALID_ARGUMENT,
+              stair_retrieve(retriever, "Why?", 4, &options, NULL, &results, e));
+    }
+    options.lexical_weight = 0.5f;
+    WORKS(stair_retrieve(retriever, "claim windows", STAIR_NTS, &options, NULL, &results, e));
+    for (size_t i = 0; i < leaves; i++) {
+        WORKS(stair_results_get(results, i, &hit, e));
+        CHECK(fabs(hit.score - (hit.log_prob + 0.5 * hit.lexical)) < 1e-5);
+        CHECK(hit.score <= before && hit.log_prob <= 0);
+        CHECK((hit.lexical > 0) == (strcmp(hit.title, "Claim window") == 0));
+        before = hit.score;
+    }
+    stair_results_free(results);
+
+    /* A caller that does not know the weight yet: what stands after its struct is not read. */
+    options.struct_size = 16;
+    options.k = 1;
+    options.lexical_weight = NAN;
+    WORKS(stair_retrieve(retriever, "claim windows", STAIR_NTS, &options, NULL, &results, e));
+    WORKS(stair_results_get(results, 0, &hit, e));
+    CHECK(hit.score == hit.log_prob && isnan(hit.lexical));
+    stair_results_free(results);
+}
+
+/* Words alone: a retriever without a model. */
+static void test_without_model(const stair_index *index, uint32_t leaves)
+{
+    stair_retriever *retriever = NULL;
+    stair_results *results = NULL;
+    stair_hit hit = {.struct_size = sizeof hit};
+    stair_stats stats = {.struct_size = sizeof stats};
+    stair_retrieve_options options = {.struct_size = sizeof options, .k = leaves};
+    uint32_t last = 0;
+
+    WORKS(stair_retriever_new(NULL, index, NULL, &retriever, e));
+    WORKS(stair_retriever_warm(retriever, NULL, e));
+    sweep(retriever, RETRIEVER, STAIR_ERR_INVALID_HANDLE);
+    test_questions(retriever, leaves);
+    WORKS(stair_retrieve(retriever, "claim windows", STAIR_NTS, NULL, NULL, &results, e));
+    CHECK(stair_results_count(results) == 3);
+    WORKS(stair_results_get(results, 0, &hit, e));
+    CHECK(strcmp(hit.title, "Claim window") == 0 && strstr(hit.text, "Days.") != NULL);
+    CHECK(hit.score > 0 && hit.score == hit.lexical && isnan(hit.log_prob));
+    WORKS(stair_results_stats(results, &stats, e));
+    CHECK(stats.decodes == 0 && stats.search_tokens == 0 && isnan(stats.legal_mass));
+    stair_results_free(results);
+
+    /* Without a known word: every leaf in order, and the score says so. */
+    WORKS(stair_retrieve(retriever, "zebra?", STAIR_NTS, &options, NULL, &results, e));
+    CHECK(stair_results_count(results) == leaves);
+    for (size_t i = 0; i < leaves; i++) {
+        WORKS(stair_results_get(results, i, &hit, e));
+        CHECK(hit.score == 0 && hit.lexical == 0 && hit.section >= last);
+        last = hit.section + 1;
+    }
+    stair_results_free(results);
+    stair_retriever_free(retriever);
 }
 
 struct asking {
@@ -386,10 +456,12 @@ int main(int argc, char **argv)
     test_forged(retriever);
     WORKS(stair_index_get_info(one_index, &info, e));
     const uint32_t leaves = info.leaves;
+    test_without_model(one_index, leaves);
     stair_model_free(one_model);
     stair_index_free(one_index);
     WORKS(stair_retriever_warm(retriever, NULL, e));
     test_questions(retriever, leaves);
+    test_lexical_weight(retriever, leaves);
     WORKS(stair_retrieve(retriever, QUESTION, STAIR_NTS, NULL, NULL, &answer, e));
     WORKS(stair_retrieve(retriever, QUESTION, sizeof QUESTION - 1, NULL, NULL, &next_answer, e));
     test_freed_in_use(retriever);

@@ -132,13 +132,14 @@ AT(stair_retriever_options, kv_type, 20);
 AT(stair_retriever_options, deterministic, 24);
 AT(stair_retriever_options, reserved, 28);
 
-SIZE(stair_retrieve_options, 16);
+SIZE(stair_retrieve_options, 20);
 AT(stair_retrieve_options, struct_size, 0);
 AT(stair_retrieve_options, k, 4);
 AT(stair_retrieve_options, scoring, 8);
 AT(stair_retrieve_options, timeout_ms, 12);
+AT(stair_retrieve_options, lexical_weight, 16);
 
-SIZE(stair_hit, 88);
+SIZE(stair_hit, 104);
 AT(stair_hit, struct_size, 0);
 AT(stair_hit, section, 4);
 AT(stair_hit, page, 8);
@@ -152,6 +153,8 @@ AT(stair_hit, title, 56);
 AT(stair_hit, title_len, 64);
 AT(stair_hit, text, 72);
 AT(stair_hit, text_len, 80);
+AT(stair_hit, score, 88);
+AT(stair_hit, lexical, 96);
 
 SIZE(stair_stats, 56);
 AT(stair_stats, struct_size, 0);

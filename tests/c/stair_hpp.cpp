@@ -133,6 +133,17 @@ void building(const stair::model& model, const std::string& path) {
            stair::errc::invalid_k));
 }
 
+void words(const stair::index& index) {
+  const stair::retriever retriever = take(stair::retriever::try_make_lexical(index));
+  CHECK(retriever.try_warm().has_value());
+  const stair::results found = take(retriever.try_retrieve("claims and their windows"));
+  CHECK(found.size() == 3 && found[0].title == "Claim window" && found[0].score > 0);
+  CHECK(found[0].score == found[0].lexical && std::isnan(found[0].log_prob));
+  CHECK(found[1].score == 0 && found[2].score == 0 && found[1].section < found[2].section);
+  CHECK(found.stats().decodes == 0 && std::isnan(found.stats().legal_mass));
+  CHECK(is(retriever.try_retrieve(" "), stair::errc::empty_question));
+}
+
 void answers(const stair::retriever& retriever, const stair::index& index) {
   CHECK(retriever.try_warm().has_value());
   stair::results found = take(retriever.try_retrieve(question));
@@ -142,6 +153,7 @@ void answers(const stair::retriever& retriever, const stair::index& index) {
   for (const stair::hit& hit : found) {
     const stair::section section = take(index.try_section(hit.section));
     CHECK(hit.log_prob <= before && std::isfinite(hit.log_prob));
+    CHECK(hit.score == hit.log_prob && std::isnan(hit.lexical));
     before = hit.log_prob;
     CHECK(section.leaf && section.title == hit.title && section.number == hit.number);
     CHECK(section.page == hit.page && section.text == hit.text);
@@ -167,6 +179,12 @@ void answers(const stair::retriever& retriever, const stair::index& index) {
   CHECK(late || is(late, stair::errc::timeout));
   options.k = 0;
   CHECK(is(retriever.try_retrieve(question, options), stair::errc::invalid_k));
+  stair::retrieve_options weighted;
+  weighted.lexical_weight = 2;
+  for (const stair::hit& hit : take(retriever.try_retrieve("Claim window?", weighted)))
+    CHECK(std::abs(hit.score - (hit.log_prob + 2 * hit.lexical)) < 1e-5 && hit.lexical >= 0);
+  weighted.lexical_weight = -1;
+  CHECK(is(retriever.try_retrieve(question, weighted), stair::errc::invalid_argument));
   CHECK(is(retriever.try_retrieve(""), stair::errc::empty_question));
   CHECK(is(retriever.try_retrieve({}), stair::errc::empty_question));
   CHECK(is(retriever.try_retrieve(std::string_view("a\0b", 3)), stair::errc::nul_in_question));
@@ -221,6 +239,7 @@ void throwing(const std::string& model_path, const std::string& index_path) {
   const stair::retriever retriever =
       stair::retriever::make(model, stair::index::build(model, longer));
   retriever.warm();
+  CHECK(stair::retriever::make_lexical(index).retrieve(question).size() == 3);
   stair::retrieve_options two;
   two.k = 2;
   CHECK(retriever.retrieve(question, two).size() == 2);
@@ -252,6 +271,7 @@ int main(int argc, char** argv) {
     building(one, scratch);
     const stair::index asked = take(stair::index::try_build(one, longer));
     const stair::retriever retriever = take(stair::retriever::try_make(one, asked));
+    words(asked);
     answers(retriever, asked);
   }
   logging(model_path);

@@ -104,6 +104,7 @@ namespace Stair
             internal uint K;
             internal uint Scoring;
             internal uint TimeoutMs;
+            internal float LexicalWeight;
         }
 
         [StructLayout(LayoutKind.Sequential)]
@@ -122,6 +123,8 @@ namespace Stair
             internal UIntPtr TitleLen;
             internal IntPtr Text;
             internal UIntPtr TextLen;
+            internal double Score;
+            internal double Lexical;
         }
 
         [StructLayout(LayoutKind.Sequential)]
@@ -233,6 +236,12 @@ namespace Stair
         [DllImport(Library, CallingConvention = CallingConvention.Cdecl, ExactSpelling = true)]
         internal static extern int stair_retriever_new(
             ModelHandle model, IndexHandle index, ref RetrieverOptions options,
+            out RetrieverHandle retriever, out IntPtr error);
+
+        // The same function; this declaration can pass NULL for the model and the options.
+        [DllImport(Library, CallingConvention = CallingConvention.Cdecl, ExactSpelling = true)]
+        internal static extern int stair_retriever_new(
+            IntPtr model, IndexHandle index, IntPtr options,
             out RetrieverHandle retriever, out IntPtr error);
 
         [DllImport(Library, CallingConvention = CallingConvention.Cdecl, ExactSpelling = true)]

@@ -43,6 +43,14 @@ namespace Stair
             }
         }
 
+        /// <summary>
+        /// How much a section's words count beside what the model says: a hit is ranked by
+        /// <see cref="Hit.LogProb"/> and this times <see cref="Hit.Lexical"/>. 0, the default, leaves
+        /// the words out; other weights must be finite and above 0. Without a model only the words
+        /// count, whatever it is.
+        /// </summary>
+        public float LexicalWeight { get; set; }
+
         internal Native.RetrieveOptions ToNative()
         {
             Native.RetrieveOptions options;
@@ -51,6 +59,7 @@ namespace Stair
                 IntPtr.Zero);
             options.K = Native.Unsigned(K, nameof(K));
             options.Scoring = Native.Unsigned((int)Scoring, nameof(Scoring));
+            options.LexicalWeight = LexicalWeight;
             if (timeout.HasValue)
             {
                 options.TimeoutMs = (uint)Math.Ceiling(timeout.Value.TotalMilliseconds);

@@ -16,7 +16,9 @@ namespace Stair
             SpanStart = checked((long)hit.SpanStart);
             SpanEnd = checked((long)hit.SpanEnd);
             Text = Utf8.Copy(hit.Text, hit.TextLen);
+            Score = hit.Score;
             LogProb = hit.LogProb;
+            Lexical = hit.Lexical;
         }
 
         /// <summary>The section's id in the index.</summary>
@@ -43,8 +45,23 @@ namespace Stair
         /// <summary>The text; null where the index does not keep it.</summary>
         public string Text { get; }
 
-        /// <summary>The natural logarithm of the probability that the model gives this title.</summary>
+        /// <summary>
+        /// What it is ranked by: <see cref="LogProb"/>, and <see cref="RetrieveOptions.LexicalWeight"/>
+        /// times <see cref="Lexical"/> when that is above 0; <see cref="Lexical"/> without a model.
+        /// </summary>
+        public double Score { get; }
+
+        /// <summary>
+        /// The natural logarithm of the probability that the model gives this title; NaN without a
+        /// model.
+        /// </summary>
         public double LogProb { get; }
+
+        /// <summary>
+        /// The BM25 score of its number, title and text for the question, 0 when they share no word;
+        /// NaN with a model and a <see cref="RetrieveOptions.LexicalWeight"/> of 0.
+        /// </summary>
+        public double Lexical { get; }
     }
 
     /// <summary>What an answer cost.</summary>
@@ -107,7 +124,8 @@ namespace Stair
 
         /// <summary>
         /// How much of its probability the model gave to tokens that this document allows, along the
-        /// best hit, 0 to 1. Low means that it wanted something that is not in this document.
+        /// best hit, 0 to 1. Low means that it wanted something that is not in this document. NaN
+        /// without a model.
         /// </summary>
         public double LegalMass { get; }
 

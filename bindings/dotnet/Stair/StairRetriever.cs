@@ -37,12 +37,41 @@ namespace Stair
                 Native.stair_retriever_new(model.Handle, index.Handle, ref native, out handle, out error), error);
         }
 
+        private StairRetriever(RetrieverHandle handle)
+        {
+            this.handle = handle;
+        }
+
+        /// <summary>
+        /// Makes a retriever that needs no model: it ranks sections by the words that they have in
+        /// common with the question (BM25). It finds as many sections as it is asked for; those that
+        /// share no word with the question score 0 and stand in document order.
+        /// </summary>
+        /// <param name="index">The index.</param>
+        /// <returns>The retriever.</returns>
+        /// <exception cref="StairException">Memory is short.</exception>
+        public static StairRetriever Lexical(StairIndex index)
+        {
+            if (index == null)
+            {
+                throw new ArgumentNullException(nameof(index));
+            }
+            RetrieverHandle handle;
+            IntPtr error;
+            StairException.ThrowIfFailed(
+                Native.stair_retriever_new(IntPtr.Zero, index.Handle, IntPtr.Zero, out handle, out error), error);
+            return new StairRetriever(handle);
+        }
+
         private RetrieverHandle Handle
         {
             get { return NativeHandle.Open(handle, nameof(StairRetriever)); }
         }
 
-        /// <summary>Decodes the table of contents, if it is not yet: then the first question need not wait.</summary>
+        /// <summary>
+        /// Decodes the table of contents, if it is not yet: then the first question need not wait.
+        /// Without a model it reads the sections' words.
+        /// </summary>
         /// <param name="cancellationToken">Ends the wait early.</param>
         /// <exception cref="OperationCanceledException">The token was cancelled.</exception>
         /// <exception cref="StairException">The model failed.</exception>

@@ -77,8 +77,8 @@ internal static class Tests
         Same(88, Marshal.SizeOf<Native.Section>(), "stair_section");
         Same(16, Marshal.SizeOf<Native.BuildOptions>(), "stair_build_options");
         Same(32, Marshal.SizeOf<Native.RetrieverOptions>(), "stair_retriever_options");
-        Same(16, Marshal.SizeOf<Native.RetrieveOptions>(), "stair_retrieve_options");
-        Same(88, Marshal.SizeOf<Native.Hit>(), "stair_hit");
+        Same(20, Marshal.SizeOf<Native.RetrieveOptions>(), "stair_retrieve_options");
+        Same(104, Marshal.SizeOf<Native.Hit>(), "stair_hit");
         Same(56, Marshal.SizeOf<Native.Stats>(), "stair_stats");
     }
 
@@ -165,6 +165,7 @@ internal static class Tests
         Throws<ArgumentNullException>(() => StairIndex.Peek(null));
         Throws<ArgumentNullException>(() => StairIndex.Build(null, "# A"));
         Throws<ArgumentNullException>(() => new StairRetriever(null, null));
+        Throws<ArgumentNullException>(() => StairRetriever.Lexical(null));
     }
 
     private static void Surrogates()
@@ -182,6 +183,7 @@ internal static class Tests
         options.Timeout = null;
         Same(0u, options.ToNative().TimeoutMs, "no timeout");
         Same(3u, options.ToNative().K, "default k");
+        Same(0f, options.ToNative().LexicalWeight, "default weight");
         options.K = -1;
         Throws<ArgumentOutOfRangeException>(() => options.ToNative());
         Throws<ArgumentOutOfRangeException>(() => new RetrieverOptions { Threads = -1 }.ToNative());
@@ -243,6 +245,8 @@ internal static class Tests
             Test("an index built from a string, saved and opened", Build);
             Test("documents that cannot be indexed", BuildErrors);
             Test("an answer is complete and consistent with the index", Answer);
+            Test("words beside what the model says", LexicalWeight);
+            Test("words without a model", Lexical);
             Test("questions in any script", Scripts);
             Test("questions that are not usable", BadQuestions);
             Test("the numbers of hits that are and are not usable", K);
@@ -382,12 +386,53 @@ internal static class Tests
                 Check(hit.Path[hit.Path.Count - 1].EndsWith(hit.Title, StringComparison.Ordinal), "path ends in the title");
                 Check(hit.LogProb <= before, "best first, none positive: " + hit.LogProb);
                 before = hit.LogProb;
+                Check(hit.Score == hit.LogProb && double.IsNaN(hit.Lexical), "no weight");
             }
             Check(answer.LegalMass >= 0 && answer.LegalMass <= 1.000001, "legal mass " + answer.LegalMass);
             Check(answer.Stats.Decodes > 0 && answer.Stats.QuestionTokens > 0 && answer.Stats.SearchTokens > 0, "counts");
             Check(answer.Stats.Total > TimeSpan.Zero && answer.Stats.Total < TimeSpan.FromMinutes(10), "time");
             Same(0, answer.Stats.PrefixTokens, "prefix tokens when warm");
             retriever.Retrieve(Question, new RetrieveOptions { K = 1, Scoring = Scoring.Local });
+        }
+
+        private void LexicalWeight()
+        {
+            var options = new RetrieveOptions { K = 4, LexicalWeight = 0.5f };
+            double before = double.PositiveInfinity;
+            foreach (var hit in retriever.Retrieve("Which receipts for claims?", options).Hits)
+            {
+                Check(Math.Abs(hit.Score - (hit.LogProb + (0.5 * hit.Lexical))) < 1e-5, "score " + hit.Score);
+                Check(hit.Score <= before, "best first: " + hit.Score);
+                Same(hit.Title == "Claims and receipts", hit.Lexical > 0, "words of " + hit.Title);
+                before = hit.Score;
+            }
+            foreach (var weight in new[] { -1, float.NaN, float.PositiveInfinity })
+            {
+                options.LexicalWeight = weight;
+                Throws(StairErrorCode.InvalidArgument, () => retriever.Retrieve(Question, options));
+            }
+        }
+
+        private void Lexical()
+        {
+            using (var words = StairRetriever.Lexical(index))
+            {
+                words.Warm();
+                var answer = words.Retrieve("Claim a receipt \u68a8");
+                Same(3, answer.Hits.Count, "hits");
+                Same("Claims and receipts", answer.Hits[0].Title, "the best");
+                Check(answer.Hits[1].Title.StartsWith("\u68a8", StringComparison.Ordinal), "the second");
+                Check(answer.Hits[0].Score > answer.Hits[1].Score && answer.Hits[1].Score > 0, "scores");
+                foreach (var hit in answer.Hits)
+                {
+                    Check(hit.Score == hit.Lexical && double.IsNaN(hit.LogProb), "words alone");
+                }
+                Same(0.0, answer.Hits[2].Score, "a section without the words");
+                Check(double.IsNaN(answer.LegalMass) && answer.Stats.Decodes == 0, "no model");
+                Throws(StairErrorCode.EmptyQuestion, () => words.Retrieve(" "));
+                Throws(StairErrorCode.InvalidK, () => words.Retrieve(Question, new RetrieveOptions { K = 5 }));
+                Throws<OperationCanceledException>(() => words.Retrieve(Question, null, new CancellationToken(true)));
+            }
         }
 
         private void Scripts()

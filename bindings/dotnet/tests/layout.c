@@ -79,6 +79,7 @@ int main(void)
     FIELD(stair_retrieve_options, k);
     FIELD(stair_retrieve_options, scoring);
     FIELD(stair_retrieve_options, timeout_ms);
+    FIELD(stair_retrieve_options, lexical_weight);
 
     SIZE(stair_hit);
     FIELD(stair_hit, struct_size);
@@ -94,6 +95,8 @@ int main(void)
     FIELD(stair_hit, title_len);
     FIELD(stair_hit, text);
     FIELD(stair_hit, text_len);
+    FIELD(stair_hit, score);
+    FIELD(stair_hit, lexical);
 
     SIZE(stair_stats);
     FIELD(stair_stats, struct_size);
