@@ -430,6 +430,9 @@ typedef struct stair_stats {
 // An index is truncated or damaged.
 #define STAIR_ERR_INDEX_CORRUPT 312
 
+// A file of questions is not usable.
+#define STAIR_ERR_QUESTIONS 320
+
 // A file is not a GGUF model.
 #define STAIR_ERR_NOT_A_MODEL 400
 
@@ -450,6 +453,9 @@ typedef struct stair_stats {
 
 // No compute backend could be loaded.
 #define STAIR_ERR_BACKEND 406
+
+// An adapter is not one, is damaged, or does not belong to the model.
+#define STAIR_ERR_ADAPTER 407
 
 // The context is too small for the table of contents, a question and the search.
 #define STAIR_ERR_CONTEXT_TOO_SMALL 500

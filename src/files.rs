@@ -92,6 +92,14 @@ pub fn write_atomically(path: impl AsRef<Path>, bytes: &[u8]) -> Result<()> {
     file.commit()
 }
 
+/// Whether both paths name one existing file, whatever links lie between.
+pub fn is_same_file(a: impl AsRef<Path>, b: impl AsRef<Path>) -> bool {
+    match (a.as_ref().canonicalize(), b.as_ref().canonicalize()) {
+        (Ok(a), Ok(b)) => a == b,
+        _ => false,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

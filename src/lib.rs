@@ -72,6 +72,8 @@ pub mod search;
 #[cfg(feature = "building")]
 pub mod toc;
 pub mod tokens;
+#[cfg(feature = "building")]
+pub mod train_data;
 
 pub use cancel::CancelToken;
 #[cfg(feature = "engine")]

@@ -397,3 +397,74 @@ fn quantize_writes_a_model_that_opens() {
         .arg(&path);
     fails(&run(&mut command), 1, &["NOT_A_MODEL"]);
 }
+
+#[test]
+fn train_data_is_encoded_as_the_engine_encodes() {
+    let folder = folder();
+    let questions = folder.path().join("q.jsonl");
+    let output = folder.path().join("out.jsonl");
+    let index = &handbook().index;
+    let leaf = (0..index.sections())
+        .filter_map(|id| index.section(id))
+        .find(|section| section.leaf)
+        .expect("a leaf");
+    let lines = [
+        serde_json::json!({"id": 1, "query": "When must I be\n there?", "section": leaf.identifier(), "split": "train"}),
+        serde_json::json!({"id": 2, "query": "Who won?", "section": null, "split": "train"}),
+    ];
+    let lines = lines.map(|line| format!("{line}\n")).concat();
+    std::fs::write(&questions, lines).expect("writes");
+    let train_data = |more: &[&str]| {
+        let mut command = stair();
+        command.args(["train-data", "-m"]).arg(model_path());
+        command.arg("-i").arg(&handbook().path);
+        command.arg("--questions").arg(&questions);
+        command.arg("-o").arg(&output).args(more);
+        run(&mut command)
+    };
+    let report = json(&ok(&train_data(&["--json"])));
+    assert_eq!(report["unanswerable"], 1);
+    assert_eq!(report["without_examples"], serde_json::json!([]));
+    let text = std::fs::read_to_string(&output).expect("was made");
+    let mut lines = text.lines().map(json);
+    let header = lines.next().expect("a header");
+    assert_eq!(header["prefix"], serde_json::json!(index.prefix()));
+    let vocabulary = common::vocabulary();
+    let question = index.question();
+    let mut tokens = question
+        .encode_question(vocabulary, "When must I be\n there?")
+        .expect("encodes");
+    let start = tokens.len();
+    let titles = question.titles(vocabulary, index.terminator());
+    tokens.extend(
+        titles
+            .and_then(|t| t.encode(&leaf.identifier()))
+            .expect("encodes"),
+    );
+    let first = lines.next().expect("an example");
+    assert_eq!(first["tokens"], serde_json::json!(tokens));
+    assert_eq!(first["target"], serde_json::json!([start, tokens.len()]));
+
+    let text = ok(&train_data(&["--no-toc", "--tasks", "retrieval"]));
+    assert!(text.contains("1 unanswerable"), "{text}");
+    let bare = folder.path().join("bare.stair");
+    ok(&run(build(&handbook_path())
+        .arg("--no-toc")
+        .arg("-o")
+        .arg(&bare)));
+    let bare = stair::Index::open(bare).expect("opens");
+    let text = std::fs::read_to_string(&output).expect("was made");
+    let header = json(text.lines().next().expect("a header"));
+    assert_eq!(header["prefix"], serde_json::json!(bare.prefix()));
+
+    fails(&train_data(&["--split", "dev"]), 1, &["\"dev\"", "train"]);
+    fails(
+        &train_data(&["--tasks", "x"]),
+        2,
+        &["retrieval, ingestion, terms"],
+    );
+    std::fs::write(&questions, "{\"id\": 1}\n").expect("writes");
+    fails(&train_data(&[]), 1, &["line 1", "QUESTIONS"]);
+    // What stood there before a failure still does.
+    assert_eq!(std::fs::read_to_string(&output).expect("reads"), text);
+}

@@ -154,6 +154,11 @@ impl Index {
         self.bytes.as_slice()
     }
 
+    /// XXH3-64 of the file's bytes: which index this is.
+    pub fn checksum(&self) -> u64 {
+        xxhash_rust::xxh3::xxh3_64(self.bytes())
+    }
+
     /// The document's title.
     pub fn title(&self) -> &str {
         self.string(self.meta.title)

@@ -58,7 +58,7 @@ pub(super) fn has_more_words(text: &str, limit: usize) -> bool {
 
 /// Appends `line` to `plain` without comments, tags and link targets. `in_comment` is whether a
 /// comment is open, before the line and after it.
-fn strip_markup(line: &str, in_comment: &mut bool, plain: &mut String) {
+pub(crate) fn strip_markup(line: &str, in_comment: &mut bool, plain: &mut String) {
     let mut rest = line;
     // Once a search for a closing character has failed it fails for the rest of the line; asking
     // again at each opening one would take quadratic time.

@@ -1,13 +1,12 @@
 //! `stair build`: a document to an index.
 
-use crate::model::read_file;
+use crate::model::{Vocabulary, read_file};
 use crate::output::{self, Failure, thousands};
 use serde_json::{Value, json};
 use stair::index::{BuildOptions, BuildReport, build};
 use stair::prompt::Template;
 use stair::toc::{ReadOptions, Toc};
-use stair::tokens::{Tokenizer, TokenizerJson};
-use stair::{Error, Model, ModelOptions, files, toc};
+use stair::{Error, files, toc};
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -43,17 +42,6 @@ pub struct Args {
     /// Print one JSON object
     #[arg(long)]
     json: bool,
-}
-
-#[derive(clap::Args)]
-#[group(required = true, multiple = false)]
-struct Vocabulary {
-    /// The model whose vocabulary to use; its weights are not loaded
-    #[arg(short, long, value_name = "MODEL.gguf")]
-    model: Option<PathBuf>,
-    /// The model's tokenizer.json, where the model itself is not at hand
-    #[arg(long, value_name = "tokenizer.json")]
-    tokenizer: Option<PathBuf>,
 }
 
 pub fn run(args: &Args) -> Result<ExitCode, Failure> {
@@ -110,21 +98,6 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
         print_report(&output, &toc, &report, context)?;
     }
     Ok(ExitCode::SUCCESS)
-}
-
-impl Vocabulary {
-    /// The tokenizer, and the model's context length where it is known.
-    fn open(&self) -> stair::Result<(Box<dyn Tokenizer>, Option<u32>)> {
-        if let Some(path) = &self.tokenizer {
-            return Ok((Box::new(TokenizerJson::open(path)?), None));
-        }
-        let mut options = ModelOptions::default();
-        options.vocabulary_only = true;
-        // clap has seen to it that one of the two is there.
-        let model = Model::open(self.model.as_deref().unwrap_or("".as_ref()), &options)?;
-        let context = Some(model.info().context_length).filter(|&length| length > 0);
-        Ok((Box::new(model), context))
-    }
 }
 
 fn print_report(

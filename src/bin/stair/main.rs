@@ -11,6 +11,7 @@ mod output;
 mod quantize;
 mod report;
 mod retrieve;
+mod train_data;
 mod tune;
 mod tuned;
 
@@ -35,6 +36,8 @@ enum Command {
     Inspect(inspect::Args),
     /// Check every invariant of an index
     Verify(inspect::VerifyArgs),
+    /// Make training data from an index and questions
+    TrainData(train_data::Args),
     /// Find what is wrong with a file of questions
     Audit(audit::Args),
     /// Measure how good a system's answers are
@@ -55,6 +58,7 @@ fn main() -> ExitCode {
         Command::Retrieve(args) => retrieve::run(&args),
         Command::Inspect(args) => inspect::run(&args),
         Command::Verify(args) => inspect::verify(&args),
+        Command::TrainData(args) => train_data::run(&args),
         Command::Audit(args) => audit::run(&args),
         Command::Eval(args) => eval::run(&args),
         Command::Tune(args) => tune::run(&args),

@@ -1,6 +1,7 @@
 //! Options about the model that several subcommands take.
 
 use clap::Args;
+use stair::tokens::{Tokenizer, TokenizerJson};
 use stair::{Error, Model, ModelOptions, Result};
 use std::path::PathBuf;
 
@@ -27,6 +28,33 @@ impl ModelArgs {
         options.gpu_layers = self.gpu_layers;
         options.mmap = !self.no_mmap;
         Model::open(path, &options).map(Some)
+    }
+}
+
+/// A vocabulary, of a model or apart from one.
+#[derive(Args)]
+#[group(required = true, multiple = false)]
+pub struct Vocabulary {
+    /// The model whose vocabulary to use; its weights are not loaded
+    #[arg(short, long, value_name = "MODEL.gguf")]
+    pub model: Option<PathBuf>,
+    /// The model's tokenizer.json, where the model itself is not at hand
+    #[arg(long, value_name = "tokenizer.json")]
+    pub tokenizer: Option<PathBuf>,
+}
+
+impl Vocabulary {
+    /// The tokenizer, and the model's context length where it is known.
+    pub fn open(&self) -> Result<(Box<dyn Tokenizer>, Option<u32>)> {
+        if let Some(path) = &self.tokenizer {
+            return Ok((Box::new(TokenizerJson::open(path)?), None));
+        }
+        let mut options = ModelOptions::default();
+        options.vocabulary_only = true;
+        // clap has seen to it that one of the two is there.
+        let model = Model::open(self.model.as_deref().unwrap_or("".as_ref()), &options)?;
+        let context = Some(model.info().context_length).filter(|&length| length > 0);
+        Ok((Box::new(model), context))
     }
 }
 
