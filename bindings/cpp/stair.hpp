@@ -636,7 +636,11 @@ class index {
 /// A section that answers the question. The views live as long as the `results`.
 struct hit {
   std::uint32_t section;                 ///< its id in the index
-  double log_prob;                       ///< natural logarithm of its probability: 0 is certain
+  double score;     ///< what it is ranked by: see `retrieve_options::lexical_weight`
+  double log_prob;  ///< natural logarithm of its probability: 0 is certain; NaN without a model
+  /// BM25 score of its number, title and text for the question: 0 when they share no word; NaN with
+  /// a model and a `lexical_weight` of 0.
+  double lexical;
   std::optional<std::uint32_t> page;     ///< where the document has pages
   std::uint64_t span_start;              ///< its first byte in the document
   std::uint64_t span_end;                ///< the byte after its last
@@ -657,14 +661,14 @@ struct statistics {
   std::uint32_t search_tokens;    ///< that the search evaluated
   std::uint32_t prefix_tokens;    ///< of the contents, decoded for this question: 0 when warm
   /// How much of its probability the model gave to what this document allows, along the best hit,
-  /// 0 to 1: low when it wanted something that is not in this document.
+  /// 0 to 1: low when it wanted something that is not in this document. NaN without a model.
   double legal_mass;
   double prefill_ms;  ///< milliseconds for the table of contents
   double search_ms;   ///< milliseconds for the question and the search
   double total_ms;    ///< milliseconds for the whole call, waiting included
 };
 
-/// The answer to one question: a random-access range of `hit`, the most probable first. It stands
+/// The answer to one question: a random-access range of `hit`, the best first. It stands
 /// alone: retriever, index and model may go before it.
 class results {
  public:
@@ -719,7 +723,9 @@ class results {
     if (!raw) return detail::failure(raw.error());
     hit hit{};
     hit.section = raw->section;
+    hit.score = raw->score;
     hit.log_prob = raw->log_prob;
+    hit.lexical = raw->lexical;
     if (raw->page != STAIR_NONE) hit.page = raw->page;
     hit.span_start = raw->span_start;
     hit.span_end = raw->span_end;
@@ -777,9 +783,13 @@ struct retrieve_options {
   stair::scoring scoring = stair::scoring::exact;
   /// Give up, with `errc::timeout`, after this time. 0: never. Rounded up to 1 ms if negative.
   std::chrono::milliseconds timeout{0};
+  /// How much a section's words count beside what the model says: a hit is ranked by `log_prob` and
+  /// this times `lexical`. 0 leaves the words out; else finite and above 0. Without a model only the
+  /// words count, whatever it is.
+  float lexical_weight = 0;
 };
 
-/// Answers questions about one document with one model. Make one and share it among all threads.
+/// Answers questions about one document, with a model or by words alone. Make one and share it among all threads.
 class retriever {
  public:
   /// Pairs `model` and `index`; fails if the index was built for another vocabulary. The table of
@@ -794,15 +804,18 @@ class retriever {
     raw.max_parallel = options.max_parallel;
     raw.kv_type = static_cast<std::uint32_t>(options.kv_type);
     raw.deterministic = options.deterministic ? 1 : 0;
-    auto made = detail::make<stair_retriever>([&](stair_retriever** out, stair_error** error) {
-      return stair_retriever_new(model.native_handle(), index.native_handle(), &raw, out, error);
-    });
-    if (!made) return detail::failure(made.error());
-    return retriever(*std::move(made));
+    return make_raw(model.native_handle(), index, &raw);
+  }
+
+  /// A retriever without a model: it ranks by the words that question and section have in common
+  /// (BM25). For any `k` there are `k` hits; those that share no word with the question score 0 and
+  /// stand in document order.
+  static result<retriever> try_make_lexical(const index& index) {
+    return make_raw(nullptr, index, nullptr);
   }
 
   /// Decodes the table of contents, if it is not yet, and returns when that is done: then the first
-  /// question need not wait for it. Cancellable.
+  /// question need not wait for it. Without a model it reads the sections' words. Cancellable.
   result<void> try_warm(const cancel_token& cancel = {}) const {
     return detail::run([&](stair_error** error) {
       return stair_retriever_warm(handle_.get(), cancel.native_handle(), error);
@@ -817,6 +830,7 @@ class retriever {
     raw.k = options.k;
     raw.scoring = static_cast<std::uint32_t>(options.scoring);
     raw.timeout_ms = milliseconds(options.timeout);
+    raw.lexical_weight = options.lexical_weight;
     return retrieve_raw(question, &raw, cancel);
   }
 
@@ -830,6 +844,10 @@ class retriever {
   static retriever make(const model& model, const index& index,
                         const retriever_options& options = {}) {
     return detail::value(try_make(model, index, options));
+  }
+  /// As `try_make_lexical`, but throws.
+  static retriever make_lexical(const index& index) {
+    return detail::value(try_make_lexical(index));
   }
   /// As `try_warm`, but throws.
   void warm(const cancel_token& cancel = {}) const { detail::value(try_warm(cancel)); }
@@ -849,6 +867,15 @@ class retriever {
 
  private:
   explicit retriever(detail::handle<stair_retriever> handle) : handle_(std::move(handle)) {}
+
+  static result<retriever> make_raw(const stair_model* model, const index& index,
+                                    const stair_retriever_options* options) {
+    auto made = detail::make<stair_retriever>([&](stair_retriever** out, stair_error** error) {
+      return stair_retriever_new(model, index.native_handle(), options, out, error);
+    });
+    if (!made) return detail::failure(made.error());
+    return retriever(*std::move(made));
+  }
 
   static std::uint32_t milliseconds(std::chrono::milliseconds time) noexcept {
     const auto count = time.count();

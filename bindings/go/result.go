@@ -20,7 +20,8 @@ type Result struct {
 	// Hits are the sections found, the best first.
 	Hits []Hit
 	// LegalMass is the probability, 0 to 1, that the model gave to what this document allows,
-	// along the best hit. When it is low, the model wanted to say something that is not in it.
+	// along the best hit. When it is low, the model wanted to say something that is not in it. It
+	// is NaN without a model.
 	LegalMass float64
 	// Stats says what the answer took.
 	Stats Stats
@@ -45,9 +46,15 @@ type Hit struct {
 	// Text is the section's text without the heading. It is empty if texts were not kept in the
 	// index.
 	Text string
+	// Score is what the hit is ranked by: LogProb, and the weight of [WithLexicalWeight] times
+	// Lexical when there is one; Lexical without a model.
+	Score float64
 	// LogProb is the natural logarithm of the probability that the model gives to this section;
-	// 0 is certain.
+	// 0 is certain. It is NaN without a model.
 	LogProb float64
+	// Lexical is the BM25 score of the section's number, title and text for the question, 0 when
+	// they share no word. It is NaN with a model and no weight.
+	Lexical float64
 }
 
 // Stats say what an answer took.
@@ -109,7 +116,9 @@ func copyHit(results C.go_handle, i C.size_t, hit *Hit) error {
 		Page:    page(h.page),
 		Span:    Span{int(h.span_start), int(h.span_end)},
 		Text:    goText(h.text, h.text_len),
+		Score:   float64(h.score),
 		LogProb: float64(h.log_prob),
+		Lexical: float64(h.lexical),
 	}
 	for entry := range hit.Path {
 		var text *C.char

@@ -68,18 +68,29 @@ func NewRetriever(model *Model, index *Index, options ...RetrieverOption) (*Retr
 		return nil, err
 	}
 	defer model.handle.release()
-	x, err := index.acquire()
-	if err != nil {
-		return nil, err
-	}
-	defer index.handle.release()
-
 	var o retrieverOptions
 	C.stair_retriever_options_init(&o, C.sizeof_stair_retriever_options)
 	for _, option := range options {
 		option(&o)
 	}
-	native, err := made(C.go_retriever_new(C.go_handle(m), C.go_handle(x), &o))
+	return newRetriever(C.go_handle(m), index, &o)
+}
+
+// NewLexicalRetriever makes a retriever that needs no model: it ranks sections by the words that
+// they have in common with the question (BM25). It finds as many sections as it is asked for; those
+// that share no word with the question score 0 and stand in document order. The sections' words are
+// read for the first question, or before by [Retriever.Warm].
+func NewLexicalRetriever(index *Index) (*Retriever, error) {
+	return newRetriever(0, index, nil)
+}
+
+func newRetriever(model C.go_handle, index *Index, options *retrieverOptions) (*Retriever, error) {
+	x, err := index.acquire()
+	if err != nil {
+		return nil, err
+	}
+	defer index.handle.release()
+	native, err := made(C.go_retriever_new(model, C.go_handle(x), options))
 	if err != nil {
 		return nil, err
 	}
@@ -127,6 +138,13 @@ func WithK(k int) RetrieveOption {
 // WithScoring says how titles are scored. Without it, by [ScoringExact].
 func WithScoring(scoring Scoring) RetrieveOption {
 	return func(o *retrieveOptions) { o.scoring = C.uint32_t(scoring) }
+}
+
+// WithLexicalWeight makes a section's words count beside what the model says: a hit is ranked by
+// LogProb and weight times Lexical. 0, the default, leaves the words out; other weights must be
+// finite and above 0. Without a model only the words count, whatever it is.
+func WithLexicalWeight(weight float32) RetrieveOption {
+	return func(o *retrieveOptions) { o.lexical_weight = C.float(weight) }
 }
 
 // Retrieve finds the sections that answer a question, the best first. It blocks; when ctx is done

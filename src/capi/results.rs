@@ -46,7 +46,7 @@ pub struct stair_hit {
     pub span_start: u64,
     /// The byte after its last.
     pub span_end: u64,
-    /// Natural logarithm of the probability that the model gives its title.
+    /// Natural logarithm of the probability that the model gives its title; NaN without a model.
     pub log_prob: f64,
     /// Its number, `"4.2"`; empty when it has none.
     pub number: *const c_char,
@@ -60,6 +60,12 @@ pub struct stair_hit {
     pub text: *const c_char,
     /// Length of the text in bytes.
     pub text_len: usize,
+    /// What it is ranked by: `log_prob`, and `lexical_weight` times `lexical` when that was asked
+    /// for; `lexical` without a model.
+    pub score: f64,
+    /// BM25 score of its number, title and text for the question, 0 when they share no word; NaN
+    /// with a model and a `lexical_weight` of 0.
+    pub lexical: f64,
 }
 
 // SAFETY: as the trait asks.
@@ -86,7 +92,8 @@ pub struct stair_stats {
     /// Always 0.
     pub reserved: u32,
     /// How much of its probability the model gave to tokens that this document allows, along the
-    /// best hit, 0 to 1: low when it wanted something that is not in this document.
+    /// best hit, 0 to 1: low when it wanted something that is not in this document. NaN without a
+    /// model.
     pub legal_mass: f64,
     /// Time for the table of contents.
     pub prefill_ms: f64,
@@ -146,6 +153,8 @@ pub unsafe extern "C" fn stair_results_get(
             title_len: found.title.len(),
             text: found.text.as_ref().map_or(ptr::null(), Text::as_ptr),
             text_len: found.text.as_ref().map_or(0, Text::len),
+            score: found.hit.score,
+            lexical: found.hit.lexical.map_or(f64::NAN, f64::from),
         };
         // SAFETY: the caller passes NULL or a struct of `struct_size` bytes.
         unsafe { options::write(hit, &value) }

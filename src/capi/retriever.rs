@@ -18,8 +18,8 @@ use std::ptr;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A model and an index together. Any number of threads may ask at the same time: their questions
-/// share the model's work.
+/// A model and an index together, or an index alone. Any number of threads may ask at the same time:
+/// their questions share the model's work.
 pub struct stair_retriever;
 
 static RETRIEVERS: Table<Retriever> = Table::new("retriever", 4);
@@ -77,6 +77,10 @@ pub struct stair_retrieve_options {
     pub scoring: u32,
     /// Longest wait in milliseconds; 0 for as long as it takes.
     pub timeout_ms: u32,
+    /// How much a section's words count beside what the model says: a hit is ranked by `log_prob`
+    /// and this times `lexical`. 0 leaves the words out; else finite and above 0. Without a model
+    /// only the words count, whatever it is.
+    pub lexical_weight: f32,
 }
 
 // SAFETY: as the trait asks.
@@ -122,6 +126,7 @@ pub unsafe extern "C" fn stair_retrieve_options_init(
         k: 3,
         scoring: STAIR_SCORING_EXACT,
         timeout_ms: 0,
+        lexical_weight: 0.0,
     };
     // SAFETY: the caller passes NULL or a struct of `size` bytes.
     fallible(ptr::null_mut(), || unsafe {
@@ -132,6 +137,10 @@ pub unsafe extern "C" fn stair_retrieve_options_init(
 /// A retriever over `index` with `model`, both of which may be freed afterwards. It starts one
 /// thread; the table of contents is decoded for the first question, or by `stair_retriever_warm`.
 /// `options` may be NULL. Free `*out` with `stair_retriever_free`.
+///
+/// `model` may be NULL. Then the words that question and section have in common decide (BM25):
+/// nothing is decoded, no thread is started, and of `options` nothing is used. For any `k` there
+/// are `k` hits; those that share no word with the question score 0 and stand in document order.
 ///
 /// STAIR_ERR_VOCABULARY_MISMATCH, STAIR_ERR_CONTEXT_TOO_SMALL, STAIR_ERR_OUT_OF_MEMORY, and those
 /// of bad arguments.
@@ -145,7 +154,11 @@ pub unsafe extern "C" fn stair_retriever_new(
 ) -> stair_status {
     fallible(error, || {
         not_null(out, "out")?;
-        let (model, index) = (model::find(model)?, index::find(index)?);
+        let model = match model.is_null() {
+            true => None,
+            false => Some(model::find(model)?),
+        };
+        let index = Arc::clone(&index::find(index)?.index);
         // SAFETY: the header says what the pointer is.
         let given = unsafe { options::read(options)? };
         if given.reserved != 0 {
@@ -169,8 +182,10 @@ pub unsafe extern "C" fn stair_retriever_new(
             }
         };
         options.deterministic = flag(given.deterministic, "deterministic")?;
-        let retriever =
-            Retriever::new(Arc::clone(&model.model), Arc::clone(&index.index), &options)?;
+        let retriever = match model {
+            Some(model) => Retriever::new(Arc::clone(&model.model), index, &options)?,
+            None => Retriever::lexical(index),
+        };
         let handle = RETRIEVERS.insert(retriever)?;
         // SAFETY: not NULL, and the caller's.
         unsafe { out.write(handle) };
@@ -179,7 +194,7 @@ pub unsafe extern "C" fn stair_retriever_new(
 }
 
 /// Decodes the table of contents, if it is not yet, and returns when that is done: then the first
-/// question need not wait. `cancel` may be NULL.
+/// question need not wait. Without a model it reads the sections' words. `cancel` may be NULL.
 ///
 /// STAIR_ERR_CANCELLED, STAIR_ERR_DECODE, STAIR_ERR_CLOSED, STAIR_ERR_INVALID_HANDLE.
 #[unsafe(no_mangle)]
@@ -200,7 +215,8 @@ pub unsafe extern "C" fn stair_retriever_warm(
 /// need the retriever any more.
 ///
 /// STAIR_ERR_EMPTY_QUESTION, STAIR_ERR_INVALID_UTF8, STAIR_ERR_NUL_IN_QUESTION,
-/// STAIR_ERR_QUESTION_TOO_LONG, STAIR_ERR_INVALID_K, STAIR_ERR_CANCELLED, STAIR_ERR_TIMEOUT,
+/// STAIR_ERR_QUESTION_TOO_LONG (with a model), STAIR_ERR_INVALID_K, STAIR_ERR_INVALID_ARGUMENT for a
+/// `lexical_weight` that is negative or not finite, STAIR_ERR_CANCELLED, STAIR_ERR_TIMEOUT,
 /// STAIR_ERR_DECODE, STAIR_ERR_CLOSED, and those of bad arguments.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn stair_retrieve(
@@ -236,6 +252,7 @@ pub unsafe extern "C" fn stair_retrieve(
                     return Err(Error::InvalidArgument(what));
                 }
             };
+            asked.lexical_weight = given.lexical_weight;
             asked.timeout = nonzero(given.timeout_ms).map(|ms| Duration::from_millis(ms.into()));
         }
         let handle = results::new(&retriever.retrieve(question, &asked)?)?;

@@ -58,7 +58,7 @@ fn ask(index: &Index, question: &str) -> Vec<String> {
 #[test]
 fn the_section_whose_words_a_question_has_is_first() {
     let index = index(true);
-    assert_eq!(ask(&index, "What must a RECEIPT have?"), ["Receipts"]);
+    assert_eq!(ask(&index, "Must RECEIPTS exist?"), ["Receipts"]);
     // The text of a section with subsections is not a leaf's.
     assert_eq!(ask(&index, "monthly"), [""; 0]);
     assert_eq!(
