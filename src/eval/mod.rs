@@ -18,6 +18,7 @@ pub mod confidence;
 pub mod gold;
 pub mod known;
 pub mod leaks;
+pub mod menu;
 pub mod metrics;
 pub mod predictions;
 pub mod randomization;

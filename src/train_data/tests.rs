@@ -34,7 +34,7 @@ fn made(index: &Index, asked: &[Question], options: &Options) -> Result<(Vec<Val
     let leaves = questions::leaves(asked, index, Path::new("q.jsonl"))?;
     let report = write(index, &Bytes, asked, &leaves, options, &path)?;
     let text = std::fs::read_to_string(path).expect("was written");
-    let lines = text.lines().map(|line| serde_json::from_str(line));
+    let lines = text.lines().map(serde_json::from_str);
     let lines: Result<Vec<Value>, _> = lines.collect();
     Ok((lines.expect("JSON"), report))
 }

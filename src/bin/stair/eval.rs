@@ -6,12 +6,13 @@ use crate::output::{self, Failure};
 use crate::tuned;
 use clap::ValueEnum;
 use serde_json::json;
+use stair::eval::menu::Menu;
 use stair::eval::run::{RunOptions, run as ask};
 use stair::eval::system::{Retrieving, Setup, System};
 use stair::eval::tuning::Refusal;
-use stair::eval::{Summary, Tuning, predictions};
+use stair::eval::{Prediction, Summary, Tuning, predictions};
 use stair::search::Scoring;
-use stair::{Error, Index, Retriever, RetrieverOptions, files, questions};
+use stair::{Error, Index, Model, Retriever, RetrieverOptions, files, questions};
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -80,6 +81,8 @@ enum SystemArg {
     Bm25,
     /// The model with the table of contents and the words together
     Hybrid,
+    /// An untrained chat model with a numbered menu of the sections; titles where it wants none
+    Number,
 }
 
 impl SystemArg {
@@ -90,6 +93,7 @@ impl SystemArg {
             Self::Dsi => "dsi",
             Self::Bm25 => "bm25",
             Self::Hybrid => "hybrid",
+            Self::Number => "number",
         }
     }
 }
@@ -97,16 +101,20 @@ impl SystemArg {
 pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     let questions = questions::read(&args.questions)?;
     let index = Arc::new(Index::open(&args.index)?);
-    let retriever = retriever(args, &index)?;
+    if matches!(args.system, SystemArg::Number) {
+        let menu = Menu::new(&index, Arc::new(model(args)?), &options(args), args.k)?;
+        return measure(args, &menu, None, &index, &questions);
+    }
+    let retriever = match args.system {
+        SystemArg::Bm25 => Retriever::lexical(Arc::clone(&index)),
+        _ => Retriever::new(Arc::new(model(args)?), Arc::clone(&index), &options(args))?,
+    };
     let tuning = match (&args.model.model, args.no_tune) {
         (Some(model), false) => tuned::beside(model, &index),
         _ => None,
     };
     let setup = Setup {
-        name: args
-            .name
-            .clone()
-            .unwrap_or_else(|| args.system.name().to_owned()),
+        name: args.system.name().to_owned(),
         k: args.k,
         scoring: match args.system {
             SystemArg::StairLocal => Scoring::Local,
@@ -115,31 +123,28 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
         lexical_weight: weight(args, tuning.as_ref())?,
     };
     // What was chosen for one score says nothing about another.
-    let refusal = tuning
-        .filter(|tuning| {
-            setup.scoring == Scoring::Exact && setup.lexical_weight == tuning.lexical_weight
-        })
-        .and_then(|tuning| tuning.refusal);
+    let applies = |tuning: &Tuning| {
+        setup.scoring == Scoring::Exact
+            && setup.lexical_weight == tuning.lexical_weight
+            && !matches!(args.system, SystemArg::Bm25)
+    };
+    let refusal = tuning.filter(applies).and_then(|tuning| tuning.refusal);
     let system = Retrieving::new(&retriever, setup);
     measure(args, &system, refusal, &index, &questions)
 }
 
-fn retriever(args: &Args, index: &Arc<Index>) -> Result<Retriever, Failure> {
-    if matches!(args.system, SystemArg::Bm25) {
-        return Ok(Retriever::lexical(Arc::clone(index)));
-    }
-    let Some(model) = args.model.open()? else {
+fn model(args: &Args) -> Result<Model, Failure> {
+    args.model.open()?.ok_or_else(|| {
         let system = args.system.name();
         let what = format!("the system {system} needs a model: give it with -m");
-        return Err(Error::InvalidArgument(what).into());
-    };
+        Failure::Stair(Error::InvalidArgument(what))
+    })
+}
+
+fn options(args: &Args) -> RetrieverOptions {
     let mut options = RetrieverOptions::default();
     options.threads = args.threads;
-    Ok(Retriever::new(
-        Arc::new(model),
-        Arc::clone(index),
-        &options,
-    )?)
+    options
 }
 
 fn weight(args: &Args, tuning: Option<&Tuning>) -> Result<f32, Failure> {
@@ -176,6 +181,10 @@ fn measure(
         bar.set_position(done as u64);
     })?;
     bar.finish_and_clear();
+    if let Some(name) = &args.name {
+        let named = |prediction: &mut Prediction| prediction.system.clone_from(name);
+        predictions.iter_mut().for_each(named);
+    }
     if let Some(refusal) = refusal {
         refusal.mark(&mut predictions);
     }

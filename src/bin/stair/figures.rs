@@ -135,5 +135,8 @@ fn plain(value: f64) -> String {
 }
 
 fn milliseconds(seconds: f64) -> String {
-    format!("{:.0}", 1e3 * seconds)
+    match 1e3 * seconds {
+        ms if ms < 10.0 => format!("{ms:.2}"),
+        ms => format!("{ms:.0}"),
+    }
 }

@@ -137,6 +137,7 @@ pub(super) fn calibration(systems: &[Summary]) -> Result<String> {
     drawn(340, |area| {
         let mut chart = ChartBuilder::on(&area)
             .margin(10)
+            .margin_right(30)
             .x_label_area_size(34)
             .y_label_area_size(52)
             .build_cartesian_2d(0.0..100.0, 0.0..100.0)?;

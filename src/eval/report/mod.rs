@@ -101,7 +101,7 @@ fn verdict(comparison: &Comparison) -> Markup {
             @if let Some((next, _)) = rest.first() {
                 @if let Some(pair) = tested(next) {
                     ", " (points(pair.recall_at_1.difference.abs())) " points more than "
-                    (next.system) " (p = " (p_value(pair.recall_at_1.p)) "): "
+                    (next.system) " (" (p_value(pair.recall_at_1.p)) "): "
                     @if pair.recall_at_1.p < SIGNIFICANT { "more than chance gives." }
                     @else { "no more than chance may give." }
                 }
@@ -156,7 +156,7 @@ fn pairs(pairs: &[Pair]) -> Markup {
 
 fn tested(difference: &Difference) -> Markup {
     let text = format!(
-        "{:+.1}, p = {}, +{}/-{}",
+        "{:+.1}, {}, +{}/-{}",
         100.0 * difference.difference,
         p_value(difference.p),
         difference.better,
@@ -302,16 +302,8 @@ const ROWS: [Row; 13] = [
         |s| s.refusal.as_ref()?.answerable,
         percent,
     ),
-    (
-        "Seconds, median",
-        |s| Some(s.latency.as_ref()?.p50),
-        seconds,
-    ),
-    (
-        "Seconds, 95 % below",
-        |s| Some(s.latency.as_ref()?.p95),
-        seconds,
-    ),
+    ("Time, median", |s| Some(s.latency.as_ref()?.p50), time),
+    ("Time, 95 % below", |s| Some(s.latency.as_ref()?.p95), time),
     ("Tokens a question", |s| s.tokens, plain),
 ];
 
@@ -408,14 +400,18 @@ fn plain(value: f64) -> String {
     format!("{value:.2}")
 }
 
-fn seconds(value: f64) -> String {
-    format!("{value:.3}")
+fn time(seconds: f64) -> String {
+    match 1e3 * seconds {
+        ms if ms >= 1e3 => format!("{seconds:.2} s"),
+        ms if ms >= 10.0 => format!("{ms:.0} ms"),
+        ms => format!("{ms:.2} ms"),
+    }
 }
 
 fn p_value(p: f64) -> String {
     match p < 0.001 {
-        true => "0.001 or less".to_owned(),
-        false => format!("{p:.3}"),
+        true => "p < 0.001".to_owned(),
+        false => format!("p = {p:.3}"),
     }
 }
 

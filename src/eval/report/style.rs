@@ -129,7 +129,7 @@ p { margin: .25rem 0 .75rem; max-width: 48rem; }
 .quiet { color: var(--quiet); font-size: .9rem; }
 .charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(26rem, 100%), 1fr));
   gap: 1.5rem 2rem; }
-figure { margin: 0; }
+figure { margin: 0; max-width: 42rem; }
 figcaption { color: var(--quiet); font-size: .9rem; }
 svg { width: 100%; height: auto; }
 .legend { display: flex; flex-wrap: wrap; gap: .25rem 1.25rem; margin: .5rem 0 1rem; padding: 0;
