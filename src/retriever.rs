@@ -6,6 +6,7 @@ use crate::engine::worker::{Division, Outcome, Queue, Request, Worker};
 use crate::engine::{Context, ContextOptions, KvType, Model};
 use crate::error::{Error, Result};
 use crate::index::Index;
+use crate::index::question::FixedTokens;
 use crate::search::model::Capacity;
 use crate::search::{Found, Room, Scoring, SearchOptions};
 use crate::tokens::Tokenizer;
@@ -145,6 +146,8 @@ pub struct Stats {
 pub struct Retriever {
     index: Arc<Index>,
     model: Arc<Model>,
+    /// The part of a question's tokens that is the same for all.
+    fixed: FixedTokens,
     max_question_tokens: usize,
     queue: Arc<Queue>,
     worker: Option<JoinHandle<()>>,
@@ -162,6 +165,7 @@ impl Retriever {
     pub fn new(model: Arc<Model>, index: Arc<Index>, options: &RetrieverOptions) -> Result<Self> {
         check_vocabulary(&model, &index)?;
         let layout = Layout::new(&model, &index, options)?;
+        let fixed = index.question().fixed(&*model)?;
         let queue = Arc::new(Queue::default());
         let worker = std::thread::Builder::new().name("stair-worker".to_owned());
         let (ready, is_ready) = std::sync::mpsc::sync_channel(1);
@@ -189,6 +193,7 @@ impl Retriever {
         Ok(Self {
             index,
             model,
+            fixed,
             max_question_tokens: layout.max_question_tokens,
             queue,
             worker: Some(handle),
@@ -238,10 +243,8 @@ impl Retriever {
         if question.len() > self.max_question_tokens.saturating_mul(256) {
             return Err(too_long(question.len() / 256));
         }
-        let tokens = self
-            .index
-            .question()
-            .encode_question(&*self.model, question)?;
+        let template = self.index.question();
+        let tokens = template.encode_question_with(&*self.model, &self.fixed, question)?;
         if tokens.len() > self.max_question_tokens {
             return Err(too_long(tokens.len()));
         }
