@@ -256,7 +256,7 @@ fn check(titles: &[Vec<u32>], seed: u64, grain: f32, options: SearchOptions, roo
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 2 } else { 400 }))]
 
     #[test]
     fn it_equals_brute_force(
