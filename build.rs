@@ -3,6 +3,7 @@
 
 use std::env;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::{fs, io};
 
 fn main() {
@@ -63,9 +64,36 @@ fn portable(target_os: &str) {
     };
     let target = profile.join("stair-backends");
     let done = fill(&target, Path::new(&plugins), &Path::new(&root).join("lib"));
+    let done = done.and_then(|()| match target_os {
+        "linux" => carry_openmp(&target),
+        _ => Ok(()),
+    });
     if let Err(error) = done {
         println!("cargo:warning=cannot fill {}: {error}", target.display());
     }
+}
+
+/// Lays the compiler's OpenMP library beside the plugins, which need it: not every machine has one.
+fn carry_openmp(target: &Path) -> io::Result<()> {
+    const NAME: &str = "libgomp.so.1";
+    println!("cargo:rerun-if-env-changed=CC");
+    let compiler = env::var_os("CC").unwrap_or_else(|| "cc".into());
+    let output = Command::new(compiler)
+        .arg(format!("-print-file-name={NAME}"))
+        .output()?;
+    let path = String::from_utf8_lossy(&output.stdout);
+    // A compiler that does not have it prints the bare name.
+    let path = Path::new(path.trim());
+    if !path.is_absolute() {
+        let what = format!("the C compiler does not say where {NAME} is");
+        return Err(io::Error::new(io::ErrorKind::NotFound, what));
+    }
+    let target = target.join(NAME);
+    if target.exists() {
+        fs::remove_file(&target)?;
+    }
+    // Never a link: this file is the system's.
+    fs::copy(path, &target).map(|_| ())
 }
 
 fn fill(target: &Path, plugins: &Path, libraries: &Path) -> io::Result<()> {

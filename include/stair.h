@@ -124,6 +124,9 @@
 // `stair_retriever_options.kv_type`: 32-bit floats.
 #define STAIR_KV_F32 3
 
+// `stair_retrieve_options.k`: 3, or all leaves when there are fewer.
+#define STAIR_K_DEFAULT 2147483648
+
 // `stair_retrieve_options.scoring`: exact log-probabilities, the default.
 #define STAIR_SCORING_EXACT 0
 
@@ -297,7 +300,8 @@ typedef struct stair_retriever_options {
 typedef struct stair_retrieve_options {
   // sizeof(stair_retrieve_options).
   uint32_t struct_size;
-  // Number of sections to find, 1 to the number of leaves. `stair_retrieve_options_init` sets 3.
+  // Number of sections to find: 1 to the number of leaves, or STAIR_K_DEFAULT, which
+  // `stair_retrieve_options_init` sets.
   uint32_t k;
   // STAIR_SCORING_EXACT or STAIR_SCORING_LOCAL.
   uint32_t scoring;
@@ -651,7 +655,7 @@ STAIR_NODISCARD STAIR_API
 stair_status stair_retriever_options_init(struct stair_retriever_options *options,
                                           size_t size);
 
-// Sets `*options`, of `size` bytes (`sizeof *options`), to the defaults; `k` to 3.
+// Sets `*options`, of `size` bytes (`sizeof *options`), to the defaults; `k` to STAIR_K_DEFAULT.
 //
 // STAIR_ERR_NULL_POINTER, STAIR_ERR_STRUCT_SIZE.
 STAIR_NODISCARD STAIR_API

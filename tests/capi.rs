@@ -392,6 +392,47 @@ fn sizes_that_no_struct_has_are_refused_everywhere() {
 }
 
 #[test]
+fn the_default_k_fits_an_index_of_two_leaves_and_a_chosen_one_is_not_changed() {
+    let handles = Handles::open();
+    let document = "# Rules\n\n## Leave\n\nTen days.\n\n## Travel\n\nBy train.\n";
+    let (p, n) = text(document);
+    let (mut index, mut retriever) = (null_mut(), null_mut());
+    unsafe {
+        let status = stair_index_build(
+            handles.model,
+            p,
+            n,
+            null(),
+            0,
+            null(),
+            &mut index,
+            null_mut(),
+        );
+        assert_eq!(status, STAIR_OK);
+        let status = stair_retriever_new(handles.model, index, null(), &mut retriever, null_mut());
+        assert_eq!(status, STAIR_OK);
+        let mut options: stair_retrieve_options = std::mem::zeroed();
+        assert_eq!(
+            stair_retrieve_options_init(&mut options, size_of_val(&options)),
+            STAIR_OK
+        );
+        let (p, n) = text(QUESTIONS[0]);
+        let mut results = null_mut();
+        let ask = |options: &stair_retrieve_options, out| {
+            stair_retrieve(retriever, p, n, options, null(), out, null_mut())
+        };
+        assert_eq!(ask(&options, &mut results), STAIR_OK);
+        assert_eq!(stair_results_count(results), 2);
+        stair_results_free(results);
+        options.k = 3;
+        assert_eq!(ask(&options, &mut results), STAIR_ERR_INVALID_K);
+        stair_retriever_free(retriever);
+        stair_index_free(index);
+    }
+    handles.free();
+}
+
+#[test]
 fn unknown_values_are_refused() {
     let handles = Handles::open();
     let Handles {
@@ -406,7 +447,7 @@ fn unknown_values_are_refused() {
             stair_retrieve_options_init(&mut options, size_of_val(&options)),
             STAIR_OK
         );
-        assert_eq!(options.k, 3);
+        assert_eq!(options.k, STAIR_K_DEFAULT);
         let ask = |options: &stair_retrieve_options| {
             let mut out = null_mut();
             status(|e| stair_retrieve(retriever, p, n, options, null(), &mut out, e))

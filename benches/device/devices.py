@@ -9,6 +9,10 @@ KINDS = {0: "cpu", 1: "gpu", 2: "gpu", 3: "accelerator"}
 
 
 def main(folder):
+    # The library finds it by its own search path, which this program does not have.
+    openmp = os.path.join(folder, "libgomp.so.1")
+    if os.path.exists(openmp):
+        ctypes.CDLL(openmp)
     base = ctypes.CDLL(os.path.join(folder, "libggml-base.so.0"), mode=ctypes.RTLD_GLOBAL)
     ggml = ctypes.CDLL(os.path.join(folder, "libggml.so.0"))
     ggml.ggml_backend_load_all_from_path.argtypes = [ctypes.c_char_p]

@@ -778,8 +778,9 @@ enum class scoring : std::uint32_t {
 
 /// How to answer a question.
 struct retrieve_options {
-  /// Hits to return, 1 to the number of leaves in the index.
-  std::uint32_t k = 3;
+  /// Hits to return, 1 to the number of leaves in the index. The default is 3, or all leaves when
+  /// there are fewer.
+  std::uint32_t k = STAIR_K_DEFAULT;
   stair::scoring scoring = stair::scoring::exact;
   /// Give up, with `errc::timeout`, after this time. 0: never. Rounded up to 1 ms if negative.
   std::chrono::milliseconds timeout{0};

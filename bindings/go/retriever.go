@@ -129,7 +129,7 @@ type RetrieveOption func(*retrieveOptions)
 
 type retrieveOptions = C.stair_retrieve_options
 
-// WithK asks for the k best sections, from 1 to the number of leaves. Without any option, it is
+// WithK asks for the k best sections, from 1 to the number of leaves. Without it, they are
 // 3, or the number of leaves if that is less.
 func WithK(k int) RetrieveOption {
 	return func(o *retrieveOptions) { o.k = count(k) }

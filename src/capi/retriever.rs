@@ -31,6 +31,10 @@ pub const STAIR_KV_Q8_0: u32 = 2;
 /// `stair_retriever_options.kv_type`: 32-bit floats.
 pub const STAIR_KV_F32: u32 = 3;
 
+/// `stair_retrieve_options.k`: 3, or all leaves when there are fewer.
+// Not the largest number, which is what a binding makes of one that does not fit.
+pub const STAIR_K_DEFAULT: u32 = 0x8000_0000;
+
 /// `stair_retrieve_options.scoring`: exact log-probabilities, the default.
 pub const STAIR_SCORING_EXACT: u32 = 0;
 /// `stair_retrieve_options.scoring`: renormalised over what the document allows at each step;
@@ -71,7 +75,8 @@ unsafe impl Sized32 for stair_retriever_options {
 pub struct stair_retrieve_options {
     /// sizeof(stair_retrieve_options).
     pub struct_size: u32,
-    /// Number of sections to find, 1 to the number of leaves. `stair_retrieve_options_init` sets 3.
+    /// Number of sections to find: 1 to the number of leaves, or STAIR_K_DEFAULT, which
+    /// `stair_retrieve_options_init` sets.
     pub k: u32,
     /// STAIR_SCORING_EXACT or STAIR_SCORING_LOCAL.
     pub scoring: u32,
@@ -113,7 +118,7 @@ pub unsafe extern "C" fn stair_retriever_options_init(
     })
 }
 
-/// Sets `*options`, of `size` bytes (`sizeof *options`), to the defaults; `k` to 3.
+/// Sets `*options`, of `size` bytes (`sizeof *options`), to the defaults; `k` to STAIR_K_DEFAULT.
 ///
 /// STAIR_ERR_NULL_POINTER, STAIR_ERR_STRUCT_SIZE.
 #[unsafe(no_mangle)]
@@ -123,7 +128,7 @@ pub unsafe extern "C" fn stair_retrieve_options_init(
 ) -> stair_status {
     let defaults = stair_retrieve_options {
         struct_size: 0,
-        k: 3,
+        k: STAIR_K_DEFAULT,
         scoring: STAIR_SCORING_EXACT,
         timeout_ms: 0,
         lexical_weight: 0.0,
@@ -243,7 +248,7 @@ pub unsafe extern "C" fn stair_retrieve(
         if !options.is_null() {
             // SAFETY: the header says what the pointer is.
             let given = unsafe { options::read(options)? };
-            asked.k = Some(given.k as usize);
+            asked.k = (given.k != STAIR_K_DEFAULT).then_some(given.k as usize);
             asked.scoring = match given.scoring {
                 STAIR_SCORING_EXACT => Scoring::Exact,
                 STAIR_SCORING_LOCAL => Scoring::Local,

@@ -61,10 +61,16 @@ pub(crate) struct Queue {
 
 #[derive(Default)]
 struct QueueState {
-    waiting: VecDeque<(Request, Arc<Reply>)>,
+    waiting: VecDeque<Waiting>,
     closed: bool,
     /// The message of the worker's panic: it answers no more.
     panicked: Option<String>,
+}
+
+struct Waiting {
+    request: Request,
+    reply: Arc<Reply>,
+    since: Instant,
 }
 
 /// Where the worker leaves the answer to one request.
@@ -85,7 +91,11 @@ impl Queue {
             if state.closed {
                 return Err(state.why_closed());
             }
-            state.waiting.push_back((request, Arc::clone(&reply)));
+            state.waiting.push_back(Waiting {
+                request,
+                reply: Arc::clone(&reply),
+                since: Instant::now(),
+            });
         }
         self.arrived.notify_one();
         let mut answer = reply.answer.lock();
@@ -112,7 +122,7 @@ impl Queue {
     }
 
     /// The next request; waits for one if `idle`.
-    fn next(&self, idle: bool) -> Option<(Request, Arc<Reply>)> {
+    fn next(&self, idle: bool) -> Option<Waiting> {
         let mut state = self.state.lock();
         loop {
             if state.closed {
@@ -133,8 +143,8 @@ impl Queue {
         let mut state = self.state.lock();
         state.closed = true;
         state.panicked = panicked;
-        while let Some((_, reply)) = state.waiting.pop_front() {
-            reply.give(Err(state.why_closed()));
+        while let Some(waiting) = state.waiting.pop_front() {
+            waiting.reply.give(Err(state.why_closed()));
         }
     }
 
@@ -198,6 +208,13 @@ enum Phase {
     Failed(Error),
 }
 
+/// One decode of a prefill.
+struct Piece {
+    tokens: u32,
+    started: Instant,
+    ended: Instant,
+}
+
 /// What a row of logits belongs to.
 #[derive(Clone, Copy)]
 struct Origin {
@@ -214,6 +231,8 @@ pub(crate) struct Worker<'a, M> {
     division: Division,
     /// Tokens of the prefix that sequence 0 holds.
     prefilled: usize,
+    /// The decodes that they took.
+    pieces: Vec<Piece>,
     flights: Vec<Option<Flight>>,
     searches: Vec<Search>,
     batch: Batch,
@@ -231,6 +250,7 @@ impl<'a, M: LanguageModel> Worker<'a, M> {
             queue,
             division,
             prefilled: 0,
+            pieces: Vec::new(),
             flights: (0..division.parallel).map(|_| None).collect(),
             searches: (0..division.parallel).map(|_| Search::new()).collect(),
             batch: Batch::default(),
@@ -270,7 +290,12 @@ impl<'a, M: LanguageModel> Worker<'a, M> {
     fn admit(&mut self) -> bool {
         while let Some(slot) = self.flights.iter().position(Option::is_none) {
             let idle = self.flights.iter().all(Option::is_none);
-            let Some((request, reply)) = self.queue.next(idle) else {
+            let Some(Waiting {
+                request,
+                reply,
+                since,
+            }) = self.queue.next(idle)
+            else {
                 break;
             };
             let (cancel, deadline) = (&request.cancel, request.deadline);
@@ -278,10 +303,16 @@ impl<'a, M: LanguageModel> Worker<'a, M> {
                 reply.give(Err(error));
                 continue;
             }
+            // It may have waited through a prefill that others began.
+            let mut outcome = Outcome::default();
+            for piece in self.pieces.iter().filter(|piece| piece.ended > since) {
+                outcome.prefix_tokens += piece.tokens;
+                outcome.prefill += piece.ended - piece.started.max(since);
+            }
             self.flights[slot] = Some(Flight {
                 request,
                 reply,
-                outcome: Outcome::default(),
+                outcome,
                 started: Instant::now(),
                 phase: Phase::Ask,
             });
@@ -325,6 +356,9 @@ impl<'a, M: LanguageModel> Worker<'a, M> {
         let index = self.index;
         let prefix = index.prefix();
         let piece_len = self.model.capacity().batch.max(1);
+        if self.prefilled == 0 {
+            self.pieces.clear();
+        }
         while self.prefilled < prefix.len() {
             self.drop_given_up()?;
             let wanted = self.flights.iter().any(Option::is_some) || self.queue.has_waiting();
@@ -339,10 +373,16 @@ impl<'a, M: LanguageModel> Worker<'a, M> {
                 .push(Seq::PREFIX, self.prefilled as u32, piece, piece.len());
             self.model.decode(&self.batch, &mut |_, _| Ok(()))?;
             self.prefilled = end;
+            let piece = Piece {
+                tokens: piece.len() as u32,
+                started,
+                ended: Instant::now(),
+            };
             for flight in self.flights.iter_mut().flatten() {
-                flight.outcome.prefix_tokens += piece.len() as u32;
-                flight.outcome.prefill += started.elapsed();
+                flight.outcome.prefix_tokens += piece.tokens;
+                flight.outcome.prefill += piece.ended - piece.started;
             }
+            self.pieces.push(piece);
         }
         for flight in self.flights.iter_mut().flatten() {
             flight.started = Instant::now();

@@ -21,6 +21,20 @@ pub struct QuestionTemplate<'a> {
     pub special: bool,
 }
 
+/// What [`QuestionTemplate::encode_question_with`] need not encode anew for each question.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FixedTokens {
+    /// The anchor's: encoded with a question, and cut off.
+    Anchor(Vec<u32>),
+    /// Those around a question, in a template that names special tokens.
+    Around {
+        /// Of the text before it.
+        before: Vec<u32>,
+        /// Of the text after it.
+        after: Vec<u32>,
+    },
+}
+
 impl QuestionTemplate<'_> {
     /// The tokens from the question to the place where the title begins.
     ///
@@ -31,22 +45,53 @@ impl QuestionTemplate<'_> {
     ///
     /// [`Error::EmptyQuestion`], [`Error::NulInQuestion`], or what the tokenizer says.
     pub fn encode_question(&self, tokenizer: &dyn Tokenizer, question: &str) -> Result<Vec<u32>> {
+        self.encode_question_with(tokenizer, &self.fixed(tokenizer)?, question)
+    }
+
+    /// As [`QuestionTemplate::encode_question`], for who encodes many and keeps what
+    /// [`QuestionTemplate::fixed`] gave.
+    ///
+    /// # Errors
+    ///
+    /// The same.
+    pub fn encode_question_with(
+        &self,
+        tokenizer: &dyn Tokenizer,
+        fixed: &FixedTokens,
+        question: &str,
+    ) -> Result<Vec<u32>> {
         check(question)?;
         let question = one_line(question);
-        if self.special {
-            let mut tokens = tokenizer.encode(self.before_question, Special::AsToken)?;
-            tokens.extend(tokenizer.encode(&question, Special::AsText)?);
-            tokens.extend(tokenizer.encode(self.after_question, Special::AsToken)?);
-            return Ok(tokens);
+        match fixed {
+            FixedTokens::Around { before, after } => {
+                let question = tokenizer.encode(&question, Special::AsText)?;
+                Ok([before.as_slice(), &question, after].concat())
+            }
+            FixedTokens::Anchor(anchor) => {
+                let rest = format!("{}{question}{}", self.before_question, self.after_question);
+                let joint = tokenizer.encode(&format!("{}{rest}", self.anchor), Special::AsText)?;
+                match joint.strip_prefix(anchor.as_slice()) {
+                    Some(tokens) => Ok(tokens.to_vec()),
+                    // The question runs into the anchor, which the prefix has already fixed.
+                    None => tokenizer.encode(&rest, Special::AsText),
+                }
+            }
         }
-        let anchor = tokenizer.encode(self.anchor, Special::AsText)?;
-        let rest = format!("{}{question}{}", self.before_question, self.after_question);
-        let joint = tokenizer.encode(&format!("{}{rest}", self.anchor), Special::AsText)?;
-        match joint.strip_prefix(anchor.as_slice()) {
-            Some(tokens) => Ok(tokens.to_vec()),
-            // The question runs into the anchor, which the prefix has already fixed.
-            None => tokenizer.encode(&rest, Special::AsText),
-        }
+    }
+
+    /// The tokens that are the same for every question.
+    ///
+    /// # Errors
+    ///
+    /// What the tokenizer says.
+    pub fn fixed(&self, tokenizer: &dyn Tokenizer) -> Result<FixedTokens> {
+        Ok(match self.special {
+            true => FixedTokens::Around {
+                before: tokenizer.encode(self.before_question, Special::AsToken)?,
+                after: tokenizer.encode(self.after_question, Special::AsToken)?,
+            },
+            false => FixedTokens::Anchor(tokenizer.encode(self.anchor, Special::AsText)?),
+        })
     }
 
     /// An encoder of titles; it holds the tokens of what stands before every title.

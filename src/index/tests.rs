@@ -310,7 +310,7 @@ fn round_trips(toc: &Toc, text: bool) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(128))]
+    #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 2 } else { 128 }))]
 
     #[test]
     fn any_table_of_contents_comes_back(toc in any_toc(), text: bool) {
@@ -361,6 +361,7 @@ fn a_thousand_children_and_a_deep_chain_come_back() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "large inputs take Miri hours")]
 fn more_titles_than_one_thread_takes_come_back() {
     let titles: Vec<String> = (0..10_000).map(|i| format!("t{i}")).collect();
     let entries: Vec<_> = titles

@@ -6,6 +6,7 @@ use crate::engine::context::MAX_SEQUENCES;
 use crate::engine::worker::{Division, Outcome, Question, Queue, Request, Worker};
 use crate::engine::{Context, ContextOptions, Model};
 use crate::error::{Error, Result};
+use crate::index::question::FixedTokens;
 use crate::index::{Index, vocabulary};
 use crate::search::Room;
 use crate::search::model::Capacity;
@@ -26,6 +27,8 @@ const BATCH: usize = 512;
 /// A model with an index's table of contents, and the thread that serves it.
 pub(super) struct Generator {
     model: Arc<Model>,
+    /// The part of a question's tokens that is the same for all.
+    fixed: FixedTokens,
     max_question_tokens: usize,
     queue: Arc<Queue>,
     worker: Option<JoinHandle<()>>,
@@ -36,6 +39,7 @@ impl Generator {
     pub fn new(model: Arc<Model>, index: Arc<Index>, options: &RetrieverOptions) -> Result<Self> {
         vocabulary::check(&index, &*model)?;
         let layout = Layout::new(&model, &index, options)?;
+        let fixed = index.question().fixed(&*model)?;
         let max_question_tokens = layout.max_question_tokens;
         let queue = Arc::new(Queue::default());
         let worker = std::thread::Builder::new().name("stair-worker".to_owned());
@@ -62,6 +66,7 @@ impl Generator {
         is_ready.recv().unwrap_or(Err(Error::Closed))?;
         Ok(Self {
             model,
+            fixed,
             max_question_tokens,
             queue,
             worker: Some(handle),
@@ -83,7 +88,8 @@ impl Generator {
         if question.len() > self.max_question_tokens.saturating_mul(256) {
             return Err(too_long(question.len() / 256));
         }
-        let tokens = index.question().encode_question(&*self.model, question)?;
+        let template = index.question();
+        let tokens = template.encode_question_with(&*self.model, &self.fixed, question)?;
         match tokens.len() {
             0 => Err(Error::EmptyQuestion),
             len if len > self.max_question_tokens => Err(too_long(len)),

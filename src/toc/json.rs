@@ -407,6 +407,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "large inputs take Miri hours")]
     fn deep_nesting_is_refused() {
         for source in ["[".repeat(100_000), "{\"title\":".repeat(100_000)] {
             assert!(read(&source).is_err());
@@ -416,6 +417,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "large inputs take Miri hours")]
     fn many_sections_take_linear_time() -> Result<()> {
         let entries: Vec<_> = (0..100_000)
             .map(|i| format!(r#"{{"level": {}, "title": "A", "text": "b c"}}"#, i % 9 + 1))

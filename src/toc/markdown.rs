@@ -330,6 +330,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "large inputs take Miri hours")]
     fn large_and_strange_documents_take_linear_time() -> Result<()> {
         let start = Instant::now();
         for part in [
@@ -364,6 +365,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "large inputs take Miri hours")]
     fn real_books_keep_their_numbers_and_titles() -> Result<()> {
         for (name, leaves) in [("microbiology", 159), ("principles-economics-3e", 182)] {
             let Some((folder, source)) = book(name) else {

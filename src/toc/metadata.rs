@@ -141,6 +141,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "large inputs take Miri hours")]
     fn hostile_yaml_is_markdown() {
         let deep = |open: &str, n| format!("---\na: {}\n---\n", open.repeat(n));
         let indented = (0..1000).map(|n| format!("{}a:\n", " ".repeat(n)));

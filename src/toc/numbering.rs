@@ -503,6 +503,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "large inputs take Miri hours")]
     fn repeated_numbers_take_linear_time() -> Result<()> {
         let repeated = [(1, Some("1"), "A"), (2, None, "B")];
         let headings: Vec<_> = repeated.into_iter().cycle().take(100_000).collect();

@@ -534,6 +534,7 @@ pub(super) mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "large inputs take Miri hours")]
     fn a_hundred_thousand_headings_up_and_down_take_linear_time() -> Result<()> {
         let start = Instant::now();
         let levels = (0..100_000).map(|i| [1, 6, 2, 5, 3, 4, 6][i % 7]);

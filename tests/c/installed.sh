@@ -32,6 +32,15 @@ by_cmake() {
     cmake -S "$root/examples/cpp" -B "$work/$1" -DCMAKE_PREFIX_PATH="$2" &&
         cmake --build "$work/$1" && starts "$work/$1/ask"
 }
+# On a machine without OpenMP's library the installed one serves, so it must be the one that is found.
+brings_openmp() {
+    local found
+    for file in "$prefix/bin/stair" "$lib/libstair.so"; do
+        ldd "$file" || return
+        found=$(ldd "$file" | sed -n 's/.*libgomp.so.1 => \(.*\) (.*/\1/p')
+        [ "$(realpath "$found")" = "$(realpath "$lib/stair-backends/libgomp.so.1")" ] || return
+    done
+}
 too_new() {
     sed 's/Stair 0.1/Stair 99.0/' "$root/examples/cpp/CMakeLists.txt" >"$work/CMakeLists.txt" &&
         cp "$root/examples/cpp/ask.cpp" "$work" &&
@@ -53,6 +62,7 @@ check() {
 }
 check "no placeholder is left" \
     sh -c "! grep -rnE '@[A-Z_]+@' '$lib/pkgconfig/stair.pc' '$lib/cmake/Stair'"
+check "OpenMP's library comes along" brings_openmp
 check "pkg-config" by_pkg_config
 check "CMake" by_cmake here "$prefix"
 mkdir "$work/moved"

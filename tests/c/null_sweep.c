@@ -57,7 +57,8 @@ static void options(void)
     CHECK(model.struct_size == sizeof model && model.gpu_layers == 0 && model.disable_mmap == 0);
     CHECK(build.struct_size == sizeof build && build.omit_text == 0);
     CHECK(retriever.struct_size == sizeof retriever && retriever.deterministic == 0);
-    CHECK(retrieve.struct_size == sizeof retrieve && retrieve.k == 3 && retrieve.timeout_ms == 0);
+    CHECK(retrieve.struct_size == sizeof retrieve && retrieve.k == STAIR_K_DEFAULT &&
+          retrieve.timeout_ms == 0);
     CHECK(retrieve.lexical_weight == 0);
 }
 

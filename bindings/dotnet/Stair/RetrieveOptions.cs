@@ -18,8 +18,8 @@ namespace Stair
     {
         private TimeSpan? timeout;
 
-        /// <summary>How many hits: 1 up to the number of leaves. The default is 3.</summary>
-        public int K { get; set; } = 3;
+        /// <summary>How many hits: 1 up to the number of leaves. Null, the default, is for 3, or for all leaves when there are fewer.</summary>
+        public int? K { get; set; }
 
         /// <summary>How titles are scored.</summary>
         public Scoring Scoring { get; set; } = Scoring.Exact;
@@ -57,7 +57,10 @@ namespace Stair
             StairException.ThrowIfFailed(
                 Native.stair_retrieve_options_init(out options, (UIntPtr)Native.SizeOf<Native.RetrieveOptions>()),
                 IntPtr.Zero);
-            options.K = Native.Unsigned(K, nameof(K));
+            if (K.HasValue)
+            {
+                options.K = Native.Unsigned(K.Value, nameof(K));
+            }
             options.Scoring = Native.Unsigned((int)Scoring, nameof(Scoring));
             options.LexicalWeight = LexicalWeight;
             if (timeout.HasValue)

@@ -182,7 +182,7 @@ internal static class Tests
         Same(1u, options.ToNative().TimeoutMs, "a timeout is never rounded to none");
         options.Timeout = null;
         Same(0u, options.ToNative().TimeoutMs, "no timeout");
-        Same(3u, options.ToNative().K, "default k");
+        Same(0x80000000u, options.ToNative().K, "default k");
         Same(0f, options.ToNative().LexicalWeight, "default weight");
         options.K = -1;
         Throws<ArgumentOutOfRangeException>(() => options.ToNative());

@@ -28,9 +28,9 @@ pub struct Args {
     index: PathBuf,
     #[command(flatten)]
     model: ModelArgs,
-    /// Number of sections to find
-    #[arg(short, default_value_t = 3)]
-    k: usize,
+    /// Number of sections to find [default: 3, or all when there are fewer]
+    #[arg(short)]
+    k: Option<usize>,
     /// Print one JSON object for each question
     #[arg(long)]
     json: bool,
@@ -151,7 +151,7 @@ impl Args {
 
     fn options(&self, lexical_weight: f32) -> RetrieveOptions {
         let mut options = RetrieveOptions::default();
-        options.k = Some(self.k);
+        options.k = self.k;
         options.scoring = match self.scoring {
             ScoringArg::Exact => Scoring::Exact,
             ScoringArg::Local => Scoring::Local,

@@ -357,6 +357,30 @@ fn a_prefill_that_nobody_waits_for_stops_and_the_next_question_goes_on_with_it()
 }
 
 #[test]
+fn who_comes_in_the_midst_of_a_prefill_is_told_what_it_cost_them() {
+    let model = Mock::new(96, 64);
+    let control = Arc::clone(&model.control);
+    serve(model, |index, queue, _| {
+        let whole = index.prefix().len() as u32;
+        std::thread::scope(|scope| {
+            let gate = control.gate.lock();
+            let first = scope.spawn(|| queue.ask(request(index, "who?", 1)));
+            control.await_decode(1);
+            let second = scope.spawn(|| queue.ask(request(index, "when?", 1)));
+            eventually(|| queue.has_waiting(), "the second waits");
+            drop(gate);
+            for caller in [first, second] {
+                let outcome = caller.join().expect("no panic").expect("an answer");
+                assert_eq!(outcome.prefix_tokens, whole);
+                assert!(outcome.prefill > Duration::ZERO);
+            }
+        });
+        let later = queue.ask(request(index, "where?", 1)).expect("an answer");
+        assert_eq!((later.prefix_tokens, later.prefill), (0, Duration::ZERO));
+    });
+}
+
+#[test]
 fn warming_decodes_the_prefix_and_nothing_else() {
     serve(Mock::new(4096, 4096), |index, queue, control| {
         let warm = Request {
