@@ -34,6 +34,7 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--data", required=True, help="what `stair train-data` wrote of the train split")
     p.add_argument("--dev", help="the same of the dev split: early stopping and the choice of weights")
     p.add_argument("-o", "--output", required=True, type=Path, help="folder of the run; resumed if it holds one")
+    p.add_argument("--start-from", type=Path, metavar="RUN", help="begin with the best weights of another run")
     p.add_argument("--rank", type=int, default=default.rank, help="of the LoRA [%(default)s]")
     p.add_argument("--alpha", type=float, default=default.alpha, help="of the LoRA [%(default)s]")
     p.add_argument("--dropout", type=float, default=default.dropout, help="of the LoRA [%(default)s]")
@@ -79,8 +80,12 @@ def run(given: argparse.Namespace) -> int:
     if trainer.resume():
         print(f"resumed at step {trainer.step}", flush=True)
     else:
+        if given.start_from:
+            trainer.start_from(given.start_from)
         (given.output / "log.jsonl").unlink(missing_ok=True)
     settings = {key: value for key, value in asdict(options).items() if value != math.inf}
+    if given.start_from:
+        settings["start_from"] = given.start_from.name
     settings |= {"base": Path(given.base).name, "index": train.header.get("index_checksum")}
     (given.output / "config.json").write_text(json.dumps(settings, indent=1) + "\n")
     best = trainer.fit(given.evaluate_every, given.save_every)

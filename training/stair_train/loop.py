@@ -98,6 +98,20 @@ class Trainer:
         self.held = None
         return True
 
+    def start_from(self, run: Path) -> None:
+        """Takes the best weights of another run; everything else begins anew."""
+        state = checkpoint.load(run)
+        if state is None or state["best"]["weights"] is None:
+            raise TrainingError(f"{run} holds no run with weights to start from")
+        weights = state["best"]["weights"]
+        if {n: v.shape for n, v in weights.items()} != {n: v.shape for n, v in self.trained.items()}:
+            raise TrainingError(
+                f"{run} trained other weights: give the same base, --rank and --full as it had"
+            )
+        with torch.no_grad():
+            for name, value in weights.items():
+                self.trained[name].copy_(value)
+
     def save(self) -> None:
         checkpoint.save(
             self.run,

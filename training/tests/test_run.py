@@ -81,6 +81,18 @@ def test_another_run_s_folder_is_refused(data_file, tmp_path):
         trainer(data_file, tmp_path / "run", learning_rate=1e-3).resume()
 
 
+def test_a_run_starts_from_another_s_best_weights(data_file, tmp_path):
+    first = trainer(data_file, tmp_path / "first")
+    first.fit(1, 5)
+    second = trainer(data_file, tmp_path / "second", learning_rate=1e-3)
+    second.start_from(tmp_path / "first")
+    assert equal(second.weights(), first.best["weights"]) and second.step == 0
+    with pytest.raises(TrainingError, match="holds no run"):
+        second.start_from(tmp_path / "none")
+    with pytest.raises(TrainingError, match="other weights"):
+        trainer(data_file, tmp_path / "third", rank=2).start_from(tmp_path / "first")
+
+
 def test_a_damaged_checkpoint_says_so(data_file, tmp_path):
     run = trainer(data_file, tmp_path / "run")
     (tmp_path / "run" / checkpoint.FILE).write_bytes(b"PK\x03\x04 not a checkpoint")
