@@ -1,0 +1,76 @@
+#!/usr/bin/env bash
+# How good the systems are: asks every test question, prints the table of the README, and writes
+# eval.json (percent), the predictions and report.html into OUT.
+#
+#   packaging/eval.sh STAIR BASE.gguf HANDBOOK.gguf HANDBOOK.stair OUT
+#
+# Besides the handbook it takes the books in ../shared/books, each where there is a model for it:
+#   models/BOOK-q8_0.gguf       trained with the table of contents (docs/training.md)
+#   models/BOOK-dsi-q8_0.gguf   trained without it
+# A book without a model gets the systems that need none, and what is missing is said.
+set -euo pipefail
+
+stair=$1
+base=$2
+handbook_model=$3
+handbook_index=$4
+out=$5
+root=$(cd "$(dirname "$0")/.." && pwd)
+models=$(dirname "$base")
+
+main() {
+    mkdir -p "$out"
+    document handbook "$handbook_index" "$handbook_model" "$root/examples/handbook/questions.jsonl"
+    local book
+    for book in microbiology principles-economics-3e; do
+        local folder=$root/../shared/books/$book
+        if [ ! -s "$folder/book.md" ]; then
+            echo "eval: no book $book: left out"
+            continue
+        fi
+        local index=$out/$book.stair
+        "$stair" build "$folder/book.md" -m "$base" -o "$index" >/dev/null
+        document "$book" "$index" "$models/$book-q8_0.gguf" "$folder/questions.jsonl"
+    done
+    python3 "$root/packaging/eval.py" "$out" | tee "$out/table.md"
+}
+
+# document NAME INDEX MODEL QUESTIONS
+document() {
+    local name=$1 index=$2 model=$3 questions=$4
+    echo "== $name"
+    "$stair" audit -i "$index" "$questions" || true
+    ask "$name" bm25 "$index" "" "$questions"
+    if [ -s "$model" ]; then
+        ask "$name" stair "$index" "$model" "$questions"
+        ask "$name" stair-local "$index" "$model" "$questions"
+        if [ -s "${model%.gguf}.tune.json" ]; then
+            ask "$name" hybrid "$index" "$model" "$questions"
+        else
+            echo "eval: no hybrid for $name: choose its weight with \`stair tune\`"
+        fi
+    else
+        echo "eval: no stair for $name: it needs training (docs/training.md) into $model"
+    fi
+    local dsi=${model%-q8_0.gguf}-dsi-q8_0.gguf
+    if [ -s "$dsi" ]; then
+        local document=$root/examples/handbook/handbook.md
+        [ "$name" = handbook ] || document=$(dirname "$questions")/book.md
+        "$stair" build --no-toc "$document" -m "$base" -o "$out/$name-dsi.stair" >/dev/null
+        ask "$name" dsi "$out/$name-dsi.stair" "$dsi" "$questions"
+    else
+        echo "eval: no dsi for $name: it needs training into $dsi"
+    fi
+    "$stair" compare "$out/$name-"*.jsonl | tee "$out/$name-compare.txt"
+    "$stair" report "$out/$name-"*.jsonl -o "$out/$name-report.html"
+}
+
+# ask NAME SYSTEM INDEX MODEL QUESTIONS
+ask() {
+    local predictions=$out/$1-$2.jsonl
+    "$stair" eval -i "$3" ${4:+-m "$4"} "$5" --split test --system "$2" --out "$predictions" --json \
+        >"$out/$1-$2.json"
+    echo "eval: $1 $2 done"
+}
+
+main

@@ -1,0 +1,25 @@
+#!/usr/bin/env bash
+# The handbook's index, and the model that was trained on it: the base with the adapter merged in.
+# usage: handbook.sh STAIR BASE.gguf OUT.gguf INDEX.stair
+set -euo pipefail
+
+stair=$1
+base=$2
+out=$3
+index=$4
+handbook=$(cd "$(dirname "$0")/../examples/handbook" && pwd)
+
+newer() { [ ! -s "$2" ] || [ "$1" -nt "$2" ]; }
+
+if newer "$handbook/handbook.md" "$index" || [ "$base" -nt "$index" ]; then
+    echo "reading the handbook and building its index:"
+    "$stair" build "$handbook/handbook.md" -m "$base" -o "$index"
+    echo
+fi
+if newer "$handbook/adapter/adapter.gguf" "$out" || [ "$base" -nt "$out" ]; then
+    echo "merging what was learnt about the handbook into the model:"
+    "$stair" merge "$base" "$handbook/adapter/adapter.gguf" -o "$out" --type q8_0 --index "$index"
+    echo
+fi
+# What was chosen on the development questions: the lexical weight, and when to refuse.
+cp "$handbook/adapter/tune.json" "${out%.gguf}.tune.json"
