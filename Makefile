@@ -1,6 +1,8 @@
 # make demo      build everything and answer three questions about the handbook
 # make test      the whole suite, with all bindings
 # make bench     the figures of the README
+# make eval      how good the systems are, on the test questions
+# make train     trains the handbook's adapter anew
 # make install   PREFIX=/usr/local DESTDIR=
 # make cuda      the library with the NVIDIA backend, on a machine without a GPU too
 
@@ -8,15 +10,16 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 BUILD := $(TARGET)/release
 STAIR := $(BUILD)/stair
 MODEL := models/smollm2-135m-instruct-q8_0.gguf
+HANDBOOK := models/handbook-q8_0.gguf
 INDEX := $(TARGET)/handbook.stair
 VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
 PREFIX ?= /usr/local
 DESTDIR ?=
 
-.PHONY: demo test bench install build model setup cuda clean
+.PHONY: demo test bench eval train install build model handbook setup cuda clean
 
-demo: model
-	@packaging/demo.sh $(STAIR) $(MODEL) $(INDEX)
+demo: handbook
+	@packaging/demo.sh $(STAIR) $(HANDBOOK) $(INDEX)
 
 test:
 	@packaging/setup.sh test
@@ -26,6 +29,12 @@ test:
 bench: model
 	cargo bench --bench figures -- $(MODEL)
 
+eval: handbook
+	@packaging/eval.sh $(STAIR) $(MODEL) $(HANDBOOK) $(INDEX) $(TARGET)/eval
+
+train: model
+	@training/handbook.sh $(STAIR) $(MODEL) $(TARGET)/training
+
 # llama-cpp-sys-2 leaves links here that lead nowhere, and fails on them when it is built again.
 build: setup
 	@if [ -d $(BUILD) ]; then find $(BUILD) -maxdepth 2 -name 'lib*.so' -xtype l -delete; fi
@@ -33,6 +42,9 @@ build: setup
 
 model: build
 	@packaging/model.sh $(STAIR) $(MODEL)
+
+handbook: model
+	@packaging/handbook.sh $(STAIR) $(MODEL) $(HANDBOOK) $(INDEX)
 
 setup:
 	@packaging/setup.sh

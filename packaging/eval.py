@@ -1,4 +1,7 @@
-"""Gathers what `stair eval --json` printed into eval.json, and prints the table. usage: eval.py OUT"""
+"""Gathers what `stair eval --json` printed into eval.json beside the folder OUT, and prints the table.
+
+usage: eval.py OUT
+"""
 
 import json
 import sys
@@ -15,7 +18,7 @@ def main(out: Path) -> None:
             path = out / f"{name}-{system}.json"
             if path.exists():
                 figures.setdefault(name, {})[system] = row(json.loads(path.read_text()))
-    (out / "eval.json").write_text(json.dumps(figures, indent=1) + "\n")
+    (out.parent / "eval.json").write_text(json.dumps(figures, indent=1) + "\n")
     print("| document | system | R@1 | R@3 | nDCG@3 | invented | refused of unanswerable / of answerable |")
     print("|---|---|---|---|---|---|---|")
     for name, systems in figures.items():

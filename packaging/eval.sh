@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # How good the systems are: asks every test question, prints the table of the README, and writes
-# eval.json (percent), the predictions and report.html into OUT.
+# eval.json (percent) beside the folder OUT, the predictions and reports into it.
 #
 #   packaging/eval.sh STAIR BASE.gguf HANDBOOK.gguf HANDBOOK.stair OUT
 #

@@ -25,6 +25,9 @@ cargo test --quiet --release
 part "metrics, against pytrec_eval"
 tests/metrics/run.sh "$build"
 
+part "the trainer"
+training/test.sh "$build/training-venv"
+
 part "install"
 rm -rf "$stage"
 packaging/install.sh "$build" "$stage" /usr "$version"
