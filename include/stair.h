@@ -152,8 +152,8 @@ typedef struct stair_model stair_model;
 // The answer to one question. It never changes and needs neither retriever nor index.
 typedef struct stair_results stair_results;
 
-// A model and an index together. Any number of threads may ask at the same time: their questions
-// share the model's work.
+// A model and an index together, or an index alone. Any number of threads may ask at the same time:
+// their questions share the model's work.
 typedef struct stair_retriever stair_retriever;
 
 // What a function came to: `STAIR_OK`, or why it failed. 1xx argument, 2xx input and output, 3xx
@@ -307,6 +307,10 @@ typedef struct stair_retrieve_options {
   uint32_t scoring;
   // Longest wait in milliseconds; 0 for as long as it takes.
   uint32_t timeout_ms;
+  // How much a section's words count beside what the model says: a hit is ranked by `log_prob`
+  // and this times `lexical`. 0 leaves the words out; else finite and above 0. Without a model
+  // only the words count, whatever it is.
+  float lexical_weight;
 } stair_retrieve_options;
 
 // One section that may answer the question. Its texts live until the results are freed.
@@ -323,7 +327,7 @@ typedef struct stair_hit {
   uint64_t span_start;
   // The byte after its last.
   uint64_t span_end;
-  // Natural logarithm of the probability that the model gives its title.
+  // Natural logarithm of the probability that the model gives its title; NaN without a model.
   double log_prob;
   // Its number, `"4.2"`; empty when it has none.
   const char *number;
@@ -337,6 +341,12 @@ typedef struct stair_hit {
   const char *text;
   // Length of the text in bytes.
   size_t text_len;
+  // What it is ranked by: `log_prob`, and `lexical_weight` times `lexical` when that was asked
+  // for; `lexical` without a model.
+  double score;
+  // BM25 score of its number, title and text for the question, 0 when they share no word; NaN
+  // with a model and a `lexical_weight` of 0.
+  double lexical;
 } stair_hit;
 
 // What the answer cost.
@@ -355,7 +365,8 @@ typedef struct stair_stats {
   // Always 0.
   uint32_t reserved;
   // How much of its probability the model gave to tokens that this document allows, along the
-  // best hit, 0 to 1: low when it wanted something that is not in this document.
+  // best hit, 0 to 1: low when it wanted something that is not in this document. NaN without a
+  // model.
   double legal_mass;
   // Time for the table of contents.
   double prefill_ms;
@@ -666,6 +677,10 @@ stair_status stair_retrieve_options_init(struct stair_retrieve_options *options,
 // thread; the table of contents is decoded for the first question, or by `stair_retriever_warm`.
 // `options` may be NULL. Free `*out` with `stair_retriever_free`.
 //
+// `model` may be NULL. Then the words that question and section have in common decide (BM25):
+// nothing is decoded, no thread is started, and of `options` nothing is used. For any `k` there
+// are `k` hits; those that share no word with the question score 0 and stand in document order.
+//
 // STAIR_ERR_VOCABULARY_MISMATCH, STAIR_ERR_CONTEXT_TOO_SMALL, STAIR_ERR_OUT_OF_MEMORY, and those
 // of bad arguments.
 STAIR_NODISCARD STAIR_API
@@ -676,7 +691,7 @@ stair_status stair_retriever_new(const struct stair_model *model,
                                  struct stair_error **error);
 
 // Decodes the table of contents, if it is not yet, and returns when that is done: then the first
-// question need not wait. `cancel` may be NULL.
+// question need not wait. Without a model it reads the sections' words. `cancel` may be NULL.
 //
 // STAIR_ERR_CANCELLED, STAIR_ERR_DECODE, STAIR_ERR_CLOSED, STAIR_ERR_INVALID_HANDLE.
 STAIR_NODISCARD STAIR_API
@@ -689,7 +704,8 @@ stair_status stair_retriever_warm(const struct stair_retriever *retriever,
 // need the retriever any more.
 //
 // STAIR_ERR_EMPTY_QUESTION, STAIR_ERR_INVALID_UTF8, STAIR_ERR_NUL_IN_QUESTION,
-// STAIR_ERR_QUESTION_TOO_LONG, STAIR_ERR_INVALID_K, STAIR_ERR_CANCELLED, STAIR_ERR_TIMEOUT,
+// STAIR_ERR_QUESTION_TOO_LONG (with a model), STAIR_ERR_INVALID_K, STAIR_ERR_INVALID_ARGUMENT for a
+// `lexical_weight` that is negative or not finite, STAIR_ERR_CANCELLED, STAIR_ERR_TIMEOUT,
 // STAIR_ERR_DECODE, STAIR_ERR_CLOSED, and those of bad arguments.
 STAIR_NODISCARD STAIR_API
 stair_status stair_retrieve(const struct stair_retriever *retriever,

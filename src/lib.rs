@@ -32,6 +32,9 @@
 //!    each question then costs its own tokens and a [`search`] for the k most probable titles,
 //!    which is exact.
 //!
+//! Words may count beside what the model says ([`RetrieveOptions::lexical_weight`]), and without a
+//! model they answer alone: [`Retriever::lexical`], from the scores of [`lexical`].
+//!
 //! The command `stair` and the C header `stair.h` offer the same. `ARCHITECTURE.md` says where
 //! what stands, `docs/format.md` describes the file, `docs/abi.md` the promises of the C side.
 //!
