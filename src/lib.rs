@@ -63,6 +63,8 @@ pub mod eval;
 pub mod files;
 pub mod index;
 pub mod lexical;
+#[cfg(feature = "building")]
+pub mod openstax;
 #[cfg(feature = "engine")]
 mod panics;
 #[cfg(feature = "building")]

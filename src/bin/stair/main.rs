@@ -5,7 +5,9 @@ mod build;
 mod compare;
 mod eval;
 mod figures;
+mod import_openstax;
 mod inspect;
+mod merge;
 mod model;
 mod output;
 mod quantize;
@@ -36,6 +38,8 @@ enum Command {
     Inspect(inspect::Args),
     /// Check every invariant of an index
     Verify(inspect::VerifyArgs),
+    /// Make a benchmark of a book of OpenStax
+    ImportOpenstax(import_openstax::Args),
     /// Make training data from an index and questions
     TrainData(train_data::Args),
     /// Find what is wrong with a file of questions
@@ -48,6 +52,8 @@ enum Command {
     Compare(compare::Args),
     /// Make one page of the figures of several systems
     Report(report::Args),
+    /// Merge a LoRA adapter into a model
+    Merge(merge::Args),
     /// Write a model in another number type
     Quantize(quantize::Args),
 }
@@ -58,12 +64,14 @@ fn main() -> ExitCode {
         Command::Retrieve(args) => retrieve::run(&args),
         Command::Inspect(args) => inspect::run(&args),
         Command::Verify(args) => inspect::verify(&args),
+        Command::ImportOpenstax(args) => import_openstax::run(&args),
         Command::TrainData(args) => train_data::run(&args),
         Command::Audit(args) => audit::run(&args),
         Command::Eval(args) => eval::run(&args),
         Command::Tune(args) => tune::run(&args),
         Command::Compare(args) => compare::run(&args),
         Command::Report(args) => report::run(&args),
+        Command::Merge(args) => merge::run(&args),
         Command::Quantize(args) => quantize::run(&args),
     };
     match result {
