@@ -357,6 +357,7 @@ mod with_a_model {
             prefix.len() as u32,
             question,
             options,
+            &[],
         );
         context.clear_all();
         let found = found.expect("finds");
