@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 use std::fs::File;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 
@@ -97,6 +97,25 @@ pub fn is_same_file(a: impl AsRef<Path>, b: impl AsRef<Path>) -> bool {
     match (a.as_ref().canonicalize(), b.as_ref().canonicalize()) {
         (Ok(a), Ok(b)) => a == b,
         _ => false,
+    }
+}
+
+/// XXH3-64 of the bytes of the file at `path`.
+///
+/// # Errors
+///
+/// [`Error::Io`].
+pub fn checksum(path: impl AsRef<Path>) -> Result<u64> {
+    let path = path.as_ref();
+    let fail = |error| Error::io("read", path, error);
+    let mut file = File::open(path).map_err(fail)?;
+    let mut hash = xxhash_rust::xxh3::Xxh3Default::new();
+    let mut buffer = vec![0; 1 << 20];
+    loop {
+        match file.read(&mut buffer).map_err(fail)? {
+            0 => return Ok(hash.digest()),
+            len => hash.update(&buffer[..len]),
+        }
     }
 }
 

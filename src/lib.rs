@@ -57,6 +57,8 @@ pub mod engine;
 pub mod error;
 pub mod files;
 pub mod index;
+#[cfg(feature = "building")]
+pub mod openstax;
 #[cfg(feature = "engine")]
 mod panics;
 #[cfg(feature = "building")]

@@ -2,13 +2,13 @@
 
 use crate::error::{Error, Result};
 use crate::index::Index;
-use serde::Deserialize;
 use serde::de::Deserializer;
+use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::path::Path;
 
 /// A question, and which section answers it.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Question {
     /// What the question is called; unique in its file.
     #[serde(deserialize_with = "text_or_number")]

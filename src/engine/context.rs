@@ -50,7 +50,7 @@ pub struct ContextOptions {
 
 /// Sequences that a model continues. One thread uses it at a time.
 pub struct Context<'m> {
-    llama: LlamaContext<'m>,
+    pub(super) llama: LlamaContext<'m>,
     batch: LlamaBatch<'static>,
     capacity: Capacity,
     vocab_size: u32,

@@ -31,6 +31,34 @@ pub fn quantize_types() -> impl Iterator<Item = &'static str> {
     TYPES.iter().map(|(name, _)| *name)
 }
 
+/// A number type that a model's weights are written in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct FileType(usize);
+
+impl FileType {
+    /// The type of that name, in any case.
+    pub fn named(name: &str) -> Result<Self> {
+        let found = quantize_types().position(|known| known.eq_ignore_ascii_case(name));
+        found.map(Self).ok_or_else(|| {
+            let names: Vec<&str> = quantize_types().collect();
+            let what = format!("unknown type {name:?}: use one of {}", names.join(", "));
+            Error::InvalidArgument(what)
+        })
+    }
+
+    /// The type with that number in `general.file_type`.
+    pub fn numbered(number: u32) -> Option<Self> {
+        TYPES
+            .iter()
+            .position(|&(_, ftype)| i64::from(ftype) == i64::from(number))
+            .map(Self)
+    }
+
+    pub fn name(self) -> &'static str {
+        TYPES[self.0].0
+    }
+}
+
 /// Writes the model at `input` to `output` with its weights as `to`, `"q8_0"` for example. The
 /// output appears whole or not at all.
 ///
@@ -39,19 +67,28 @@ pub fn quantize_types() -> impl Iterator<Item = &'static str> {
 /// [`Error::InvalidArgument`] for an unknown type; what reading a model or writing a file gives;
 /// [`Error::ModelLoad`] with what ggml said.
 pub fn quantize(input: &Path, output: &Path, to: &str, threads: u32) -> Result<()> {
-    let Some((_, ftype)) = TYPES.iter().find(|(name, _)| name.eq_ignore_ascii_case(to)) else {
-        let names: Vec<&str> = quantize_types().collect();
-        let what = format!("unknown type {to:?}: use one of {}", names.join(", "));
-        return Err(Error::InvalidArgument(what));
-    };
+    let to = FileType::named(to)?;
     backend()?;
     Header::read(input)?;
     let file = AtomicFile::create(output)?;
+    convert(input, file.temporary_path(), to, threads, input)?;
+    file.commit()
+}
+
+/// Writes the model at `input` over the file at `output` with its weights as `to`. `model` is what
+/// an error calls the input.
+pub(super) fn convert(
+    input: &Path,
+    output: &Path,
+    to: FileType,
+    threads: u32,
+    model: &Path,
+) -> Result<()> {
     let from = c_path(input)?;
-    let path = c_path(file.temporary_path())?;
+    let path = c_path(output)?;
     // SAFETY: the default parameters are valid, and only plain fields are changed.
     let mut params = unsafe { sys::llama_model_quantize_default_params() };
-    params.ftype = *ftype;
+    params.ftype = TYPES[to.0].1;
     params.nthread = i32::try_from(threads).unwrap_or(i32::MAX);
     // From one quantised type to another loses a little of the first one's precision; refusing
     // would only help whoever has the original.
@@ -62,17 +99,21 @@ pub fn quantize(input: &Path, output: &Path, to: &str, threads: u32) -> Result<(
         unsafe { sys::llama_model_quantize(from.as_ptr(), path.as_ptr(), &params) }
     });
     if status != 0 {
+        // What C++ says of every failed write.
+        let remedy = match errors.contains("iostream") {
+            true => "; is the disk full?",
+            false => "",
+        };
         return Err(Error::ModelLoad {
-            path: input.to_path_buf(),
-            why: format!("it could not be quantised: {errors}"),
+            path: model.to_path_buf(),
+            why: format!("it could not be quantised: {errors}{remedy}"),
         });
     }
-    // A full disk shows as a file that is too short.
-    Header::read(file.temporary_path())?;
-    file.commit()
+    // A full disk may show only as a file that is too short.
+    Header::read(output).map(|_| ())
 }
 
-fn c_path(path: &Path) -> Result<CString> {
+pub(super) fn c_path(path: &Path) -> Result<CString> {
     let text = path.to_str().ok_or_else(|| {
         Error::InvalidArgument(format!(
             "the path {} is not UTF-8: rename it",

@@ -61,13 +61,12 @@ impl Reader {
         match event {
             Event::Text(text) | Event::Code(text) => self.push(text),
             Event::SoftBreak | Event::HardBreak => self.push(" "),
-            Event::InlineHtml(tag) => {
+            Event::InlineHtml(tag)
                 if tag
                     .get(..3)
-                    .is_some_and(|tag| tag.eq_ignore_ascii_case("<br"))
-                {
-                    self.push(" ");
-                }
+                    .is_some_and(|tag| tag.eq_ignore_ascii_case("<br")) =>
+            {
+                self.push(" ");
             }
             Event::Html(html) => {
                 let mut plain = String::new();

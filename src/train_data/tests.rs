@@ -34,7 +34,7 @@ fn made(index: &Index, asked: &[Question], options: &Options) -> Result<(Vec<Val
     let leaves = questions::leaves(asked, index, Path::new("q.jsonl"))?;
     let report = write(index, &Bytes, asked, &leaves, options, &path)?;
     let text = std::fs::read_to_string(path).expect("was written");
-    let lines = text.lines().map(|line| serde_json::from_str(line));
+    let lines = text.lines().map(serde_json::from_str);
     let lines: Result<Vec<Value>, _> = lines.collect();
     Ok((lines.expect("JSON"), report))
 }
@@ -168,7 +168,7 @@ fn every_word_of_every_leaf_is_in_an_example() {
             .collect();
         let words: HashSet<&str> = windows.iter().flat_map(|w| w.unicode_words()).collect();
         let text = section.text.expect("texts are kept");
-        // The numbers of a list's items are marks, not words.
+        // The numbers of a list's items and a code block's language are marks, not words.
         let marker = |c: char| c.is_ascii_digit() || c == '.' || c == ' ';
         let lines = text
             .lines()

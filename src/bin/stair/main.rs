@@ -1,7 +1,9 @@
 //! The command `stair`: arguments in, text or JSON out. All work is the library's.
 
 mod build;
+mod import_openstax;
 mod inspect;
+mod merge;
 mod model;
 mod output;
 mod quantize;
@@ -29,8 +31,12 @@ enum Command {
     Inspect(inspect::Args),
     /// Check every invariant of an index
     Verify(inspect::VerifyArgs),
+    /// Make a benchmark of a book of OpenStax
+    ImportOpenstax(import_openstax::Args),
     /// Make training data from an index and questions
     TrainData(train_data::Args),
+    /// Merge a LoRA adapter into a model
+    Merge(merge::Args),
     /// Write a model in another number type
     Quantize(quantize::Args),
 }
@@ -41,7 +47,9 @@ fn main() -> ExitCode {
         Command::Retrieve(args) => retrieve::run(&args),
         Command::Inspect(args) => inspect::run(&args),
         Command::Verify(args) => inspect::verify(&args),
+        Command::ImportOpenstax(args) => import_openstax::run(&args),
         Command::TrainData(args) => train_data::run(&args),
+        Command::Merge(args) => merge::run(&args),
         Command::Quantize(args) => quantize::run(&args),
     };
     match result {
