@@ -15,10 +15,10 @@ echo
     "What is the capital of Australia?"
 cat <<'TEXT'
 
-Each line is a section that exists in the handbook: the model cannot name another. "log p" is the
-natural logarithm of the probability that the model gives to the section's title, "words" what the
-words of question and section say. Where nothing seems to answer, that is said, and the lines below
-it are only the nearest.
+Each line is a section that exists in the handbook: the model cannot name another. In brackets stand
+the sections above it, at the end the probability that the model gives to its title. The order counts
+the words of question and sections too. Where nothing seems to answer, that is said, and the lines
+below are only the nearest.
 TEXT
 echo "ask your own:"
 echo "  $stair retrieve -i $index -m $model \"...\""

@@ -309,6 +309,15 @@ fn stats_json(stats: &Stats) -> Value {
     })
 }
 
+/// The model's probability of the title in percent; without a model, the lexical score.
+fn confidence(hit: &Hit) -> String {
+    match hit.log_prob.map(|log_prob| 100.0 * log_prob.exp()) {
+        Some(percent) if percent < 1.0 => "<1 %".to_owned(),
+        Some(percent) => format!("{percent:.0} %"),
+        None => format!("{:.1}", hit.score),
+    }
+}
+
 fn print_answer(args: &Args, question: &str, answer: &Answer) -> Result<(), Failure> {
     let Answer { hits, answerable } = answer;
     let mut out = io::stdout().lock();
@@ -321,13 +330,12 @@ fn print_answer(args: &Args, question: &str, answer: &Answer) -> Result<(), Fail
             "" => hit.title.clone(),
             number => format!("{number} {}", hit.title),
         };
-        let path = hit.path.join(" > ");
-        writeln!(
-            out,
-            "  {}. {identifier}  ({path})  {:.3}",
-            rank + 1,
-            hit.score
-        )?;
+        let above = match hit.path.split_last() {
+            Some((_, above)) if !above.is_empty() => format!("  ({})", above.join(" > ")),
+            _ => String::new(),
+        };
+        let sure = confidence(hit);
+        writeln!(out, "  {}. {identifier}{above}  {sure}", rank + 1)?;
         if args.text {
             let text = hit
                 .text
