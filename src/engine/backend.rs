@@ -87,6 +87,9 @@ mod plugins {
             if has_plugins(folder) {
                 log::emit(Level::Debug, &format!("kernels from {}", folder.display()));
                 llama_cpp_2::llama_backend::load_backends_from_path(folder);
+                if let Some(why) = why_not_loaded(&folder.join("libggml-cuda.so")) {
+                    log::emit(Level::Warn, &format!("no CUDA, the CPU answers: {why}"));
+                }
                 break;
             }
         }
@@ -129,6 +132,41 @@ mod plugins {
         })
     }
 
+    /// Why the plugin at `path` could not be loaded, if it is there and could not: ggml, as it is
+    /// built for release, keeps that to itself.
+    #[cfg(unix)]
+    fn why_not_loaded(path: &Path) -> Option<String> {
+        use std::ffi::{CStr, CString};
+        use std::os::unix::ffi::OsStrExt;
+
+        if !path.exists() {
+            return None;
+        }
+        let name = CString::new(path.as_os_str().as_bytes()).ok()?;
+        // SAFETY: the name is NUL-terminated. When ggml has the plugin this only counts it once more;
+        // when it loads here and did not there, it does nothing by itself and goes again.
+        let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_LAZY | libc::RTLD_LOCAL) };
+        if !handle.is_null() {
+            // SAFETY: just opened.
+            unsafe { libc::dlclose(handle) };
+            return None;
+        }
+        // SAFETY: what dlerror gives is NULL or lives until this thread's next such call.
+        let error = unsafe {
+            let error = libc::dlerror();
+            if error.is_null() {
+                return None;
+            }
+            CStr::from_ptr(error)
+        };
+        Some(error.to_string_lossy().into_owned())
+    }
+
+    #[cfg(not(unix))]
+    fn why_not_loaded(_: &Path) -> Option<String> {
+        None
+    }
+
     /// The folder of the library, or of the program, that this code is part of.
     #[cfg(unix)]
     fn own_folder() -> Option<PathBuf> {
@@ -165,5 +203,20 @@ mod plugins {
     fn own_folder() -> Option<PathBuf> {
         let path = std::env::current_exe().ok()?;
         path.parent().map(Path::to_path_buf)
+    }
+
+    #[cfg(all(test, unix))]
+    mod tests {
+        use super::*;
+
+        #[test]
+        fn a_plugin_that_cannot_be_loaded_says_why_and_an_absent_one_nothing() {
+            let folder = tempfile::tempdir().expect("a folder");
+            let plugin = folder.path().join("libggml-cuda.so");
+            assert_eq!(why_not_loaded(&plugin), None);
+            std::fs::write(&plugin, "no library").expect("writes");
+            let why = why_not_loaded(&plugin).expect("a reason");
+            assert!(why.contains("libggml-cuda.so"), "{why}");
+        }
     }
 }
