@@ -68,7 +68,7 @@ document() {
 # ask NAME SYSTEM INDEX MODEL QUESTIONS
 ask() {
     local predictions=$out/$1-$2.jsonl
-    "$stair" eval -i "$3" ${4:+-m "$4"} "$5" --split test --system "$2" --out "$predictions" --json \
+    "$stair" eval -i "$3" ${4:+-m "$4"} "$5" -k 3 --split test --system "$2" --out "$predictions" --json \
         >"$out/$1-$2.json"
     echo "eval: $1 $2 done"
 }

@@ -28,6 +28,9 @@ tests/metrics/run.sh "$build"
 part "the trainer"
 training/test.sh "$build/training-venv"
 
+part "the trained handbook"
+tests/handbook.sh "$build/stair" "$model" "$build/trained"
+
 part "install"
 rm -rf "$stage"
 packaging/install.sh "$build" "$stage" /usr "$version"
