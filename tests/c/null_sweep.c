@@ -39,7 +39,7 @@ static void options(void)
         CHECK(object->k == 0xAAAAAAAA);
     }
     CHECK(stair_retrieve_options_init((void *)&room, 16) == STAIR_OK);
-    CHECK(room.bytes[0] == 16 && room.bytes[4] == 3 && room.bytes[16] == 0xAA);
+    CHECK(room.bytes[0] == 16 && room.bytes[7] == 0x80 && room.bytes[16] == 0xAA);
     CHECK(stair_model_options_init((void *)&room, sizeof model - 1) == STAIR_ERR_STRUCT_SIZE);
     CHECK(stair_build_options_init((void *)&room, sizeof build - 1) == STAIR_ERR_STRUCT_SIZE);
     CHECK(stair_retriever_options_init((void *)&room, sizeof retriever - 1) ==
