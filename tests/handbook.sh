@@ -13,7 +13,9 @@ questions=$root/examples/handbook/questions.jsonl
 
 mkdir -p "$work"
 "$root/packaging/handbook.sh" "$stair" "$base" "$work/handbook-q8_0.gguf" "$work/handbook.stair"
-"$stair" audit -i "$work/handbook.stair" "$questions" >/dev/null
+python3 "$root/examples/handbook/check.py"
+cat "$questions" "$root/examples/handbook/training-questions.jsonl" >"$work/all.jsonl"
+"$stair" audit --strict -i "$work/handbook.stair" "$work/all.jsonl" >/dev/null
 # Every twentieth question that is answerable, and every second that is not.
 python3 - "$questions" >"$work/questions.jsonl" <<'PY'
 import json, sys

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Trains the handbook's adapter, as the committed one was. Stopped, it goes on when called again.
+# Trains an adapter for the handbook from nothing. Stopped, it goes on when called again. The committed
+# adapter came of two shorter runs, see examples/handbook/README.md.
 #
 #   training/handbook.sh STAIR BASE.gguf WORK [MINUTES]
 #

@@ -2,7 +2,7 @@
 
 use crate::report::{Anything, Report};
 use stair::index::{BuildOptions, NodeId, build};
-use stair::toc::{Notes, Section, Toc};
+use stair::toc::Toc;
 use stair::tokens::{Special, Tokenizer};
 use stair::{Index, Result};
 use std::hint::black_box;
@@ -78,23 +78,8 @@ fn best(mut work: impl FnMut()) -> f64 {
 
 /// 1,000 titles of one letter each, whose tokens lie far apart.
 fn toc() -> Toc {
-    let section = |i| Section {
-        number: String::new(),
-        title: char::from_u32(letter(i))
-            .map(String::from)
-            .unwrap_or_default(),
-        depth: 0,
-        parent: None,
-        leaf: true,
-        span: 0..0,
-        page: None,
-        text: String::new(),
-    };
-    Toc {
-        title: "T".to_owned(),
-        sections: (0..CHILDREN).map(section).collect(),
-        notes: Notes::default(),
-    }
+    let title = |i| char::from_u32(letter(i)).map(String::from);
+    Toc::flat("T", (0..CHILDREN).map(|i| title(i).unwrap_or_default()))
 }
 
 fn letter(i: u32) -> u32 {

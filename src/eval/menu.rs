@@ -14,7 +14,7 @@ use crate::error::Result;
 use crate::index::{BuildOptions, Index, build};
 use crate::prompt::Template;
 use crate::retriever::{RetrieveOptions, Retriever, RetrieverOptions};
-use crate::toc::{Notes, Section, Toc};
+use crate::toc::Toc;
 use crate::tokens::Tokenizer;
 use crate::{CancelToken, Error};
 use std::sync::Arc;
@@ -62,11 +62,11 @@ impl Menu {
             .zip(&leaves)
             .map(|(number, leaf)| format!("{number}. {}", leaf.identifier))
             .collect();
-        let numbers = toc(
+        let numbers = Toc::flat(
             lines.join("\n"),
             (1..=leaves.len()).map(|number| number.to_string()),
         );
-        let titles = toc(
+        let titles = Toc::flat(
             index.title().to_owned(),
             leaves.iter().map(|leaf| leaf.identifier.clone()),
         );
@@ -126,25 +126,6 @@ impl System for Menu {
     }
 }
 
-/// A table of contents of leaves alone.
-fn toc(title: String, leaves: impl Iterator<Item = String>) -> Toc {
-    let sections = leaves.map(|title| Section {
-        number: String::new(),
-        title,
-        depth: 0,
-        parent: None,
-        leaf: true,
-        span: 0..0,
-        page: None,
-        text: String::new(),
-    });
-    Toc {
-        title,
-        sections: sections.collect(),
-        notes: Notes::default(),
-    }
-}
-
 fn made(toc: &Toc, tokenizer: &dyn Tokenizer, template: Template) -> Result<Index> {
     let options = BuildOptions {
         template,
@@ -195,7 +176,7 @@ mod tests {
 
     #[test]
     fn the_numbers_are_the_leaves_of_an_index() {
-        let numbers = toc(
+        let numbers = Toc::flat(
             "1. Pay\n2. Leave".to_owned(),
             (1..=12).map(|n| n.to_string()),
         );

@@ -41,25 +41,14 @@ pub(super) fn make_unique(toc: &mut Toc) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Notes;
     use super::*;
 
     fn toc(leaves: &[(&str, &str)]) -> Toc {
-        let sections = leaves.iter().map(|&(number, title)| Section {
-            number: number.into(),
-            title: title.into(),
-            depth: 0,
-            parent: None,
-            leaf: true,
-            span: 0..0,
-            page: None,
-            text: String::new(),
-        });
-        Toc {
-            title: "T".into(),
-            sections: sections.collect(),
-            notes: Notes::default(),
+        let mut toc = Toc::flat("T", leaves.iter().map(|(_, title)| (*title).to_owned()));
+        for (section, (number, _)) in toc.sections.iter_mut().zip(leaves) {
+            section.number = (*number).to_owned();
         }
+        toc
     }
 
     fn unique(leaves: &[(&str, &str)]) -> (Vec<String>, usize) {

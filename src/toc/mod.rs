@@ -62,6 +62,25 @@ pub struct Toc {
 }
 
 impl Toc {
+    /// A table of contents of leaves alone, one after another, with neither numbers nor texts.
+    pub fn flat(title: impl Into<String>, leaves: impl IntoIterator<Item = String>) -> Self {
+        let sections = leaves.into_iter().map(|title| Section {
+            number: String::new(),
+            title,
+            depth: 0,
+            parent: None,
+            leaf: true,
+            span: 0..0,
+            page: None,
+            text: String::new(),
+        });
+        Self {
+            title: title.into(),
+            sections: sections.collect(),
+            notes: Notes::default(),
+        }
+    }
+
     /// The sections that can be retrieved, in document order.
     pub fn leaves(&self) -> impl Iterator<Item = &Section> {
         self.sections.iter().filter(|section| section.leaf)

@@ -34,11 +34,6 @@ def write_lora(path: Path, state: dict, architecture: str, config, alpha: float)
 
 def write_model(path: Path, state: dict, architecture: str, config, base: Path) -> None:
     """A fully tuned model: the base's metadata, f16 matrices, f32 vectors."""
-    if not base.is_file():
-        raise TrainingError(
-            f"{base} is no GGUF file, so the tuned weights have no metadata to stand under: the "
-            "folder `model` beside has them for llama.cpp's own converter"
-        )
     reader = gguf.GGUFReader(base)
     names = _names(architecture, config.num_hidden_layers)
     tuned = {}

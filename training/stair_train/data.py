@@ -6,6 +6,7 @@ The prompt is the engine's own and arrives as tokens, so nothing here knows its 
 import json
 import random
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from .errors import TrainingError
@@ -136,18 +137,14 @@ class Order:
 
     def _nth(self, kind: int, examples: list[Example], n: int) -> Example:
         epoch, place = divmod(n, len(examples))
-        return examples[self._permutation(kind, epoch, len(examples))[place]]
+        return examples[_permutation(self.seed, kind, epoch, len(examples))[place]]
 
-    def _permutation(self, kind: int, epoch: int, length: int) -> list[int]:
-        key = (kind, epoch)
-        cache = self.__dict__.setdefault("_cache", {})
-        if key not in cache:
-            if len(cache) > 4:
-                cache.clear()
-            order = list(range(length))
-            random.Random(f"{self.seed} kind {kind} epoch {epoch}").shuffle(order)
-            cache[key] = order
-        return cache[key]
+
+@lru_cache(maxsize=8)
+def _permutation(seed: int, kind: int, epoch: int, length: int) -> list[int]:
+    order = list(range(length))
+    random.Random(f"{seed} kind {kind} epoch {epoch}").shuffle(order)
+    return order
 
 
 def _object(path: Path, number: int, line: str) -> dict:

@@ -32,8 +32,8 @@ def pack(prefix: tuple[int, ...], examples: list[Example], device, held=None) ->
         targets += example.tokens[example.start : example.end]
         # What pads comes after everything that is read, so any token serves.
         tokens += list(example.tokens) + [0] * (width - len(example.tokens))
-    as_tensor = lambda values: torch.tensor(values, device=device)
-    return Packed(layout, as_tensor(tokens)[None], as_tensor(rows), as_tensor(targets))
+    tokens, rows, targets = (torch.tensor(v, device=device) for v in (tokens, rows, targets))
+    return Packed(layout, tokens[None], rows, targets)
 
 
 def logits(model, packed: Packed, rows: torch.Tensor) -> torch.Tensor:
