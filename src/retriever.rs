@@ -14,6 +14,7 @@ use crate::search::SearchOptions;
 use generator::Generator;
 pub use options::{RetrieveOptions, RetrieverOptions};
 use std::ops::Range;
+use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -74,7 +75,10 @@ pub struct Stats {
     /// Tokens of the table of contents that were decoded while this question waited: all of them
     /// for a retriever's first question, then 0.
     pub prefix_tokens: u32,
-    /// Time for them.
+    /// Tokens of the table of contents that were read from the warm file while this question
+    /// waited, rather than decoded.
+    pub restored_tokens: u32,
+    /// Time for both.
     pub prefill: Duration,
     /// Time for the question and the search.
     pub search: Duration,
@@ -124,6 +128,14 @@ impl Retriever {
     /// The index.
     pub fn index(&self) -> &Index {
         &self.index
+    }
+
+    /// The file in [`RetrieverOptions::cache_dir`] that this retriever reads the table of contents
+    /// from, or writes after its first answer; dropping the retriever waits until that is done.
+    /// `None` without a folder, without a model, and when the model's file is not the one that was
+    /// loaded any more.
+    pub fn warm_file(&self) -> Option<&Path> {
+        self.generator.as_ref()?.warm_file()
     }
 
     /// Decodes the table of contents, if it is not yet, so that the first question need not wait.
@@ -301,6 +313,7 @@ fn stats(outcome: &Outcome, started: Instant) -> Stats {
         question_tokens: outcome.question_tokens,
         search_tokens: outcome.search_tokens,
         prefix_tokens: outcome.prefix_tokens,
+        restored_tokens: outcome.restored_tokens,
         prefill: outcome.prefill,
         search: outcome.search,
         total: started.elapsed(),

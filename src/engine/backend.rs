@@ -4,6 +4,8 @@ use super::log::{self, Level};
 use crate::error::{Error, Result};
 use llama_cpp_2::llama_backend::LlamaBackend;
 use llama_cpp_2::{LlamaBackendDeviceType, list_llama_ggml_backend_devices};
+use llama_cpp_sys_2 as sys;
+use std::ffi::CStr;
 use std::sync::OnceLock;
 
 /// A processor that models can run on.
@@ -51,6 +53,20 @@ pub(super) fn backend() -> Result<&'static LlamaBackend> {
         }
     });
     backend.as_ref().map_err(|why| Error::Backend(why.clone()))
+}
+
+/// What computes: the kernels that were loaded, by the instructions that they use, and the graphics
+/// processors. Where this is the same, so are the bits of what is computed.
+pub(super) fn kernels() -> &'static str {
+    static KERNELS: OnceLock<String> = OnceLock::new();
+    // llama.cpp puts the text together in a place of its own, so it is asked once.
+    KERNELS.get_or_init(|| {
+        // SAFETY: what it returns ends with a NUL and lives until the next call.
+        let features = unsafe { CStr::from_ptr(sys::llama_print_system_info()) };
+        let gpus = list().into_iter().filter(|device| device.gpu);
+        let gpus: Vec<String> = gpus.map(|gpu| gpu.description).collect();
+        format!("{}{}", features.to_string_lossy(), gpus.join(" | "))
+    })
 }
 
 /// Whether a graphics processor is there.

@@ -1,18 +1,20 @@
 //! A llama.cpp context as a [`LanguageModel`]: several sequences over one prefix. Whatever
 //! llama.cpp would assert on is checked here before the call, since an assertion ends the process.
 
-use super::backend::backend;
-use super::log;
+use super::backend::{backend, kernels};
+use super::log::{self, Level};
 use super::model::Model;
 use crate::error::{Error, Result};
 use crate::search::model::{Batch, Capacity, LanguageModel, Seq};
 use llama_cpp_2::context::LlamaContext;
 use llama_cpp_2::context::params::{KvCacheType, LlamaContextParams};
+use llama_cpp_2::context::session::LlamaStateSeqFlags;
 use llama_cpp_2::llama_batch::LlamaBatch;
 use llama_cpp_2::token::LlamaToken;
 use llama_cpp_sys_2 as sys;
 use parking_lot::Mutex;
 use std::num::NonZeroU32;
+use xxhash_rust::xxh3::xxh3_128;
 
 /// Most sequences that llama.cpp holds (`LLAMA_MAX_SEQ`).
 pub const MAX_SEQUENCES: u16 = 256;
@@ -24,6 +26,12 @@ const MAX_CONTEXT: u32 = 1 << 24;
 /// Most tokens of one decode that the processor works on together. Larger is faster on a prefix,
 /// smaller leaves cancellation less to wait for.
 const UBATCH: u32 = 512;
+
+/// The llama.cpp whose states a context reads and writes, by the version of the crate that brings it.
+const LLAMA_CPP: &str = "0.1.161";
+
+/// First four bytes of a sequence's state (`io_magic` in `llama-context.cpp`).
+const STATE_MAGIC: u32 = 0xaf14_3cd8;
 
 /// Number type of the keys and values that the model remembers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -56,6 +64,9 @@ pub struct Context<'m> {
     vocab_size: u32,
     /// Number of tokens in each sequence.
     lengths: Vec<u32>,
+    model: &'m Model,
+    kv_type: KvType,
+    flash: bool,
 }
 
 impl<'m> Context<'m> {
@@ -93,7 +104,8 @@ impl<'m> Context<'m> {
         }
         // Flash attention makes a long prefix faster and every small decode slower on a CPU; a
         // quantised value cache does not work without it.
-        let flash = match model.on_gpu || options.kv_type == KvType::Q8_0 {
+        let with_flash = model.on_gpu || options.kv_type == KvType::Q8_0;
+        let flash = match with_flash {
             true => sys::LLAMA_FLASH_ATTN_TYPE_ENABLED,
             false => sys::LLAMA_FLASH_ATTN_TYPE_DISABLED,
         };
@@ -150,6 +162,9 @@ impl<'m> Context<'m> {
             vocab_size: u32::try_from(model.llama.n_vocab()).unwrap_or_default(),
             lengths: vec![0; usize::from(capacity.sequences)],
             llama,
+            model,
+            kv_type: options.kv_type,
+            flash: with_flash,
         })
     }
 
@@ -282,6 +297,86 @@ impl LanguageModel for Context<'_> {
         }
         Ok(())
     }
+
+    fn state_key(&self) -> Option<u128> {
+        let model = self.model;
+        let key = format!(
+            "libstair {}, llama.cpp {LLAMA_CPP}, {}, {}, kernels {}, weights {:032x}, \
+             {} layers on a GPU, keys and values {:?}, flash attention {}, {} tokens a decode",
+            env!("CARGO_PKG_VERSION"),
+            env!("STAIR_TARGET"),
+            env!("STAIR_FEATURES"),
+            kernels(),
+            model.weights.fingerprint()?,
+            if model.on_gpu { model.gpu_layers } else { 0 },
+            self.kv_type,
+            self.flash,
+            // Other pieces of a prefix add in another order.
+            self.capacity.batch,
+        );
+        log::emit(Level::Debug, &format!("a state depends on {key}"));
+        Some(xxh3_128(key.as_bytes()))
+    }
+
+    fn state(&mut self, seq: Seq) -> Result<Vec<u8>> {
+        let tokens = self.lengths[self.check_seq(seq)?];
+        let (id, flags) = (i32::from(seq.0), LlamaStateSeqFlags::empty());
+        let len = self.llama.state_seq_get_size_ext(id, flags);
+        let mut state = Vec::new();
+        if len == 0 || state.try_reserve_exact(len).is_err() {
+            return Err(Error::OutOfMemory(format!("a state of {len} bytes")));
+        }
+        state.resize(len, 0);
+        // SAFETY: there is room for as many bytes as llama.cpp has just said that it writes.
+        let written = unsafe {
+            self.llama
+                .state_seq_get_data_ext(state.as_mut_ptr(), id, flags)
+        };
+        match written == len && is_state(&state, tokens) {
+            true => Ok(state),
+            false => Err(Error::Internal(format!(
+                "llama.cpp wrote {written} bytes of a state of {len}, or in a form that is not known"
+            ))),
+        }
+    }
+
+    fn set_state(&mut self, seq: Seq, state: &[u8], tokens: u32) -> Result<()> {
+        let at = self.check_seq(seq)?;
+        let internal = |what: &str| Err(Error::Internal(what.to_owned()));
+        if self.lengths[at] != 0 || tokens == 0 || tokens as usize > self.capacity.context {
+            return internal("a state for a sequence that is in use or too small for it");
+        }
+        if !is_state(state, tokens) {
+            return internal("the state of something else");
+        }
+        let (id, flags) = (i32::from(seq.0), LlamaStateSeqFlags::empty());
+        // SAFETY: llama.cpp reads no further than the slice, and refuses what does not fit the
+        // context; it catches its exceptions.
+        let read = unsafe { self.llama.state_seq_set_data_ext(state, id, flags) };
+        let whole = read
+            && self.llama.kv_cache_seq_pos_min(id) == 0
+            && i64::from(self.llama.kv_cache_seq_pos_max(id)) == i64::from(tokens) - 1
+            && self.llama.state_seq_get_size_ext(id, flags) == state.len();
+        if whole {
+            self.lengths[at] = tokens;
+            return Ok(());
+        }
+        self.llama
+            .kv_cache_seq_rm(id, None, None)
+            .map_err(|error| Error::Decode(error.to_string()))?;
+        internal("llama.cpp does not take the state")
+    }
+}
+
+/// Whether `state` begins as the state of one sequence of `tokens` tokens does: llama.cpp's magic
+/// number, the sequence, one stream of cells, and their number. What follows llama.cpp compares
+/// with the context itself, bounds-checked and without an assertion.
+fn is_state(state: &[u8], tokens: u32) -> bool {
+    let word = |at: usize| {
+        let bytes = state.get(4 * at..)?.first_chunk()?;
+        Some(u32::from_le_bytes(*bytes))
+    };
+    [0, 2, 3].map(word) == [Some(STATE_MAGIC), Some(1), Some(tokens)]
 }
 
 /// Why a context could not be made.
@@ -299,5 +394,30 @@ impl From<Error> for Failure {
 impl From<llama_cpp_2::LlamaContextLoadError> for Failure {
     fn from(error: llama_cpp_2::LlamaContextLoadError) -> Self {
         Self::Llama(error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn states_are_bound_to_the_llama_cpp_of_the_manifest() {
+        let manifest = include_str!("../../Cargo.toml");
+        let pin = format!("llama-cpp-sys-2 = {{ version = \"={LLAMA_CPP}\"");
+        assert!(manifest.contains(&pin), "{pin}");
+    }
+
+    #[test]
+    fn a_state_is_known_by_its_first_words() {
+        let words = [STATE_MAGIC, 0, 1, 7, 9];
+        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        assert!(is_state(&bytes, 7) && !is_state(&bytes, 8));
+        for at in [0, 8, 12] {
+            let mut other = bytes.clone();
+            other[at] ^= 1;
+            assert!(!is_state(&other, 7), "byte {at}");
+        }
+        assert!((0..16).all(|len| !is_state(&bytes[..len], 7)));
     }
 }

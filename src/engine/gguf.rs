@@ -8,6 +8,7 @@ use llama_cpp_sys_2 as sys;
 use std::collections::HashSet;
 use std::fs::File;
 use std::io::{BufReader, Read, Seek, SeekFrom};
+use std::ops::Range;
 use std::path::Path;
 
 /// Longest key or text that is kept.
@@ -31,6 +32,8 @@ pub(super) struct Header {
     pub tokenizer: String,
     /// Number of tensors.
     pub tensors: u64,
+    /// Where each of them lies in the file.
+    pub data: Vec<Range<u64>>,
 }
 
 impl Header {
@@ -144,13 +147,14 @@ impl<R: Read + Seek> Reader<R> {
         if !alignment.is_power_of_two() || alignment > 1 << 20 {
             return Err(self.corrupt(&format!("its alignment is {alignment}")));
         }
-        self.tensors(tensors, alignment)?;
+        header.data = self.tensors(tensors, alignment)?;
         Ok(header)
     }
 
-    /// Checks that every tensor lies inside the file.
-    fn tensors(&mut self, count: u64, alignment: u64) -> Result<(), Problem> {
+    /// Where every tensor lies, which is inside the file.
+    fn tensors(&mut self, count: u64, alignment: u64) -> Result<Vec<Range<u64>>, Problem> {
         let mut end = 0u64;
+        let mut data = Vec::new();
         for _ in 0..count {
             let name = self.text()?;
             let dims = self.u32()?;
@@ -171,10 +175,14 @@ impl<R: Read + Seek> Reader<R> {
                 )));
             };
             end = end.max(stop);
+            data.push(offset..stop);
         }
         let start = self.at.next_multiple_of(alignment);
         match start.checked_add(end) {
-            Some(end) if end <= self.len => Ok(()),
+            Some(end) if end <= self.len => {
+                let in_file = |tensor: Range<u64>| start + tensor.start..start + tensor.end;
+                Ok(data.into_iter().map(in_file).collect())
+            }
             needed => {
                 let needed = needed.map_or("more".to_owned(), |n| n.to_string());
                 let why = format!("it has {} bytes and its tensors need {needed}", self.len);

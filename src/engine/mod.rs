@@ -4,12 +4,14 @@
 mod adapter;
 mod backend;
 pub mod context;
+mod fingerprint;
 mod gguf;
 mod gguf_file;
 pub mod log;
 pub mod merge;
 pub mod model;
 pub mod quantize;
+pub(crate) mod warm;
 pub(crate) mod worker;
 
 pub use backend::{Device, devices};

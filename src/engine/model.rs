@@ -1,6 +1,7 @@
 //! A GGUF model, loaded once and shared by every retriever made with it.
 
 use super::backend::{backend, has_gpu};
+use super::fingerprint::{Identity, Weights};
 use super::gguf::Header;
 use super::log;
 use crate::cancel::CancelToken;
@@ -61,6 +62,9 @@ pub struct Model {
     info: ModelInfo,
     vocabulary_only: bool,
     pub(super) on_gpu: bool,
+    /// Layers that were to be kept on the graphics processor.
+    pub(super) gpu_layers: u32,
+    pub(super) weights: Weights,
 }
 
 impl Model {
@@ -74,6 +78,7 @@ impl Model {
     pub fn open(path: impl AsRef<Path>, options: &ModelOptions) -> Result<Self> {
         let path = path.as_ref();
         let backend = backend()?;
+        let identity = Identity::of(path);
         let header = Header::read(path)?;
         check(path, &header)?;
 
@@ -136,6 +141,8 @@ impl Model {
             info,
             vocabulary_only: options.vocabulary_only,
             on_gpu: gpu_layers > 0 && has_gpu(),
+            gpu_layers,
+            weights: Weights::new(path, identity, header.data),
         })
     }
 

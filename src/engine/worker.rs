@@ -4,6 +4,7 @@
 //!
 //! It is written against [`LanguageModel`], so its tests need no model.
 
+use super::warm::WarmFile;
 use crate::cancel::CancelToken;
 use crate::error::{Error, Result};
 use crate::index::Index;
@@ -13,6 +14,7 @@ use crate::search::{Found, Room, Search, SearchOptions};
 use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// How often a waiting caller looks at its cancel token, which may be triggered from a signal
@@ -48,6 +50,9 @@ pub(crate) struct Outcome {
     pub search_tokens: u32,
     /// Tokens of the prefix that were decoded while this question waited.
     pub prefix_tokens: u32,
+    /// Tokens of the prefix that came out of the warm file while this question waited.
+    pub restored_tokens: u32,
+    /// Time for the prefix, decoded or restored.
     pub prefill: Duration,
     pub search: Duration,
 }
@@ -208,11 +213,32 @@ enum Phase {
     Failed(Error),
 }
 
-/// One decode of a prefill.
+/// One decode of a prefill, or the reading of a warm file.
 struct Piece {
     tokens: u32,
+    restored: bool,
     started: Instant,
     ended: Instant,
+}
+
+impl Piece {
+    /// Counts it for a question that waited from `since` on.
+    fn count(&self, outcome: &mut Outcome, since: Instant) {
+        match self.restored {
+            true => outcome.restored_tokens += self.tokens,
+            false => outcome.prefix_tokens += self.tokens,
+        }
+        outcome.prefill += self.ended - self.started.max(since);
+    }
+}
+
+/// A worker's warm file. It is read at most once and written at most once.
+struct Warm {
+    file: WarmFile,
+    read: bool,
+    /// It has what the model holds, or is being written, or cannot be.
+    kept: bool,
+    writer: Option<JoinHandle<()>>,
 }
 
 /// What a row of logits belongs to.
@@ -239,6 +265,9 @@ pub(crate) struct Worker<'a, M> {
     origins: Vec<Origin>,
     /// Where the next round begins, so that a full batch leaves out another one each time.
     first: usize,
+    warm: Option<Warm>,
+    /// Somebody has had an answer from the prefix.
+    answered: bool,
 }
 
 impl<'a, M: LanguageModel> Worker<'a, M> {
@@ -256,7 +285,20 @@ impl<'a, M: LanguageModel> Worker<'a, M> {
             batch: Batch::default(),
             origins: Vec::new(),
             first: 0,
+            warm: None,
+            answered: false,
         }
+    }
+
+    /// Has the prefix read from `file` rather than decoded, or else written there.
+    pub fn with_warm_file(mut self, file: Option<WarmFile>) -> Self {
+        self.warm = file.map(|file| Warm {
+            file,
+            read: false,
+            kept: false,
+            writer: None,
+        });
+        self
     }
 
     /// Answers until the queue is closed, or until a panic, which is the answer to everybody from
@@ -267,7 +309,11 @@ impl<'a, M: LanguageModel> Worker<'a, M> {
                 if let Err(error) = self.round() {
                     self.fail_all(&error);
                 }
+                if self.answered {
+                    self.keep_prefix();
+                }
             }
+            self.keep_prefix();
         });
         let (error, panicked) = match result {
             Ok(()) => (Error::Closed, None),
@@ -283,6 +329,10 @@ impl<'a, M: LanguageModel> Worker<'a, M> {
             flight.reply.give(Err(copy(&error)));
         }
         self.queue.abandon(panicked);
+        if let Some(writer) = self.warm.as_mut().and_then(|warm| warm.writer.take()) {
+            // Nothing comes back from it: what fails there was logged.
+            let _ = writer.join();
+        }
     }
 
     /// Takes requests in as long as there is room for them; waits for one if none is in flight.
@@ -306,8 +356,7 @@ impl<'a, M: LanguageModel> Worker<'a, M> {
             // It may have waited through a prefill that others began.
             let mut outcome = Outcome::default();
             for piece in self.pieces.iter().filter(|piece| piece.ended > since) {
-                outcome.prefix_tokens += piece.tokens;
-                outcome.prefill += piece.ended - piece.started.max(since);
+                piece.count(&mut outcome, since);
             }
             self.flights[slot] = Some(Flight {
                 request,
@@ -358,6 +407,7 @@ impl<'a, M: LanguageModel> Worker<'a, M> {
         let piece_len = self.model.capacity().batch.max(1);
         if self.prefilled == 0 {
             self.pieces.clear();
+            self.restore_prefix();
         }
         while self.prefilled < prefix.len() {
             self.drop_given_up()?;
@@ -372,22 +422,62 @@ impl<'a, M: LanguageModel> Worker<'a, M> {
             self.batch
                 .push(Seq::PREFIX, self.prefilled as u32, piece, piece.len());
             self.model.decode(&self.batch, &mut |_, _| Ok(()))?;
-            self.prefilled = end;
-            let piece = Piece {
-                tokens: piece.len() as u32,
-                started,
-                ended: Instant::now(),
-            };
-            for flight in self.flights.iter_mut().flatten() {
-                flight.outcome.prefix_tokens += piece.tokens;
-                flight.outcome.prefill += piece.ended - piece.started;
-            }
-            self.pieces.push(piece);
+            let tokens = piece.len() as u32;
+            self.advance(tokens, false, started);
         }
         for flight in self.flights.iter_mut().flatten() {
             flight.started = Instant::now();
         }
         Ok(())
+    }
+
+    /// Counts tokens that the prefix has got since `started`.
+    fn advance(&mut self, tokens: u32, restored: bool, started: Instant) {
+        self.prefilled += tokens as usize;
+        let piece = Piece {
+            tokens,
+            restored,
+            started,
+            ended: Instant::now(),
+        };
+        for flight in self.flights.iter_mut().flatten() {
+            piece.count(&mut flight.outcome, started);
+        }
+        self.pieces.push(piece);
+    }
+
+    /// Takes the prefix out of the warm file, if there is one and the model takes it.
+    fn restore_prefix(&mut self) {
+        // Not again after a decode that failed: what the file holds may be the reason.
+        let Some(warm) = self.warm.as_mut().filter(|warm| !warm.read) else {
+            return;
+        };
+        warm.read = true;
+        let started = Instant::now();
+        let Some(state) = warm.file.read() else {
+            return;
+        };
+        let tokens = self.index.prefix().len() as u32;
+        match self.model.set_state(Seq::PREFIX, &state, tokens) {
+            Ok(()) => {
+                warm.kept = true;
+                self.advance(tokens, true, started);
+            }
+            Err(error) => warm.file.refused(&error),
+        }
+    }
+
+    /// Has the prefix written to the warm file, once it is whole and unless it came from there.
+    fn keep_prefix(&mut self) {
+        let whole = self.prefilled == self.index.prefix().len();
+        let Some(warm) = self.warm.as_mut().filter(|warm| whole && !warm.kept) else {
+            return;
+        };
+        warm.kept = true;
+        match self.model.state(Seq::PREFIX) {
+            Ok(state) => warm.writer = warm.file.write_aside(state),
+            Err(error) => warm.file.not_kept(&error),
+        }
     }
 
     /// Collects what every question needs next, as far as it fits in one decode.
@@ -541,6 +631,7 @@ impl<'a, M: LanguageModel> Worker<'a, M> {
     fn finish(&mut self, slot: usize, answer: Result<Outcome>) -> Result<()> {
         if let Some(flight) = self.flights[slot].take() {
             flight.reply.give(answer);
+            self.answered = true;
         }
         let base = self.base(slot).0;
         (base..base + self.division.room.states as u16)

@@ -3,13 +3,15 @@
 use super::options::RetrieverOptions;
 use crate::cancel::CancelToken;
 use crate::engine::context::MAX_SEQUENCES;
+use crate::engine::warm::WarmFile;
 use crate::engine::worker::{Division, Outcome, Question, Queue, Request, Worker};
 use crate::engine::{Context, ContextOptions, Model};
 use crate::error::{Error, Result};
 use crate::index::question::FixedTokens;
 use crate::index::{Index, vocabulary};
 use crate::search::Room;
-use crate::search::model::Capacity;
+use crate::search::model::{Capacity, LanguageModel};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -30,6 +32,7 @@ pub(super) struct Generator {
     /// The part of a question's tokens that is the same for all.
     fixed: FixedTokens,
     max_question_tokens: usize,
+    warm_file: Option<PathBuf>,
     queue: Arc<Queue>,
     worker: Option<JoinHandle<()>>,
 }
@@ -46,6 +49,7 @@ impl Generator {
         let (ready, is_ready) = std::sync::mpsc::sync_channel(1);
         let handle = {
             let (model, queue) = (Arc::clone(&model), Arc::clone(&queue));
+            let folder = options.cache_dir.clone();
             worker.spawn(move || {
                 // The context borrows the model, so it lives on this thread's stack.
                 let context = match Context::new(&model, &layout.context) {
@@ -55,16 +59,23 @@ impl Generator {
                         return;
                     }
                 };
-                let mut worker = Worker::new(context, &index, &queue, layout.division);
-                let _ = ready.send(Ok(()));
+                let warm = folder.and_then(|folder| {
+                    let key = context.state_key()?;
+                    Some(WarmFile::new(&folder, key, index.prefix()))
+                });
+                let path = warm.as_ref().map(|file| file.path().to_path_buf());
+                let mut worker =
+                    Worker::new(context, &index, &queue, layout.division).with_warm_file(warm);
+                let _ = ready.send(Ok(path));
                 worker.run();
             })
         };
         let handle =
             handle.map_err(|e| Error::OutOfMemory(format!("cannot start a thread: {e}")))?;
         // A dropped sender means that the thread panicked.
-        is_ready.recv().unwrap_or(Err(Error::Closed))?;
+        let warm_file = is_ready.recv().unwrap_or(Err(Error::Closed))?;
         Ok(Self {
+            warm_file,
             model,
             fixed,
             max_question_tokens,
@@ -75,6 +86,10 @@ impl Generator {
 
     pub fn model(&self) -> &Model {
         &self.model
+    }
+
+    pub fn warm_file(&self) -> Option<&Path> {
+        self.warm_file.as_deref()
     }
 
     /// The tokens of `question`, which are at least one and not too many.
@@ -119,7 +134,7 @@ impl Drop for Generator {
     fn drop(&mut self) {
         self.queue.close();
         if let Some(worker) = self.worker.take() {
-            // It ends after its current decode. Its panic, if it had one, was already an answer.
+            // It ends after its current decode, and when the warm file is written. Its panic, if it had one, was already an answer.
             let _ = worker.join();
         }
     }

@@ -3,6 +3,7 @@
 use crate::cancel::CancelToken;
 use crate::engine::KvType;
 use crate::search::Scoring;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// How a retriever is made. The default fits one index on one machine.
@@ -24,6 +25,12 @@ pub struct RetrieverOptions {
     /// One question at a time: the same question gives bit-equal scores whatever else is asked.
     /// Otherwise scores differ with what shares a decode: on quantised models by tenths.
     pub deterministic: bool,
+    /// A folder for the warm file: what the model remembers of the table of contents. The first
+    /// question writes it, and every later retriever with the same model, table of contents and
+    /// options reads it, where it would decode for seconds. It is made when it is not there. A file
+    /// or a folder that cannot be used is as none, and the log says why. Whoever may write to the
+    /// folder can change what is answered. `None` for no file.
+    pub cache_dir: Option<PathBuf>,
 }
 
 impl Default for RetrieverOptions {
@@ -35,6 +42,7 @@ impl Default for RetrieverOptions {
             context_tokens: None,
             kv_type: KvType::F16,
             deterministic: false,
+            cache_dir: None,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What a search needs of a language model. The engine implements it with llama.cpp; the tests
 //! with a table.
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use std::ops::Range;
 
 /// A sequence of tokens that the model holds, by a small number. Sequence 0 is the prefix: the
@@ -132,4 +132,31 @@ pub trait LanguageModel {
         batch: &Batch,
         row: &mut dyn FnMut(usize, &[f32]) -> Result<()>,
     ) -> Result<()>;
+
+    /// A number for all that a [state](LanguageModel::state) depends on beside the tokens: weights,
+    /// number types, whatever computes. Under equal keys the same tokens have the same state. `None`
+    /// when states cannot be kept.
+    fn state_key(&self) -> Option<u128> {
+        None
+    }
+
+    /// What the model remembers of `seq`, to be given back with [`LanguageModel::set_state`].
+    ///
+    /// # Errors
+    ///
+    /// [`crate::Error::Internal`] when it cannot be had.
+    fn state(&mut self, seq: Seq) -> Result<Vec<u8>> {
+        Err(Error::Internal(format!("no state of sequence {}", seq.0)))
+    }
+
+    /// Makes `seq`, which is empty, what it was when it had `tokens` tokens and this `state`.
+    ///
+    /// # Errors
+    ///
+    /// [`crate::Error::Internal`] when the state does not fit; `seq` is then still empty.
+    fn set_state(&mut self, seq: Seq, state: &[u8], tokens: u32) -> Result<()> {
+        let (seq, len) = (seq.0, state.len());
+        let what = format!("a state of {tokens} tokens, {len} bytes, for sequence {seq}");
+        Err(Error::Internal(what))
+    }
 }
