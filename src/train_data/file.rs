@@ -35,7 +35,8 @@ pub(super) struct Leaf {
 pub(super) struct Example<'a> {
     pub id: &'a str,
     pub task: Task,
-    pub section: u32,
+    /// `None` for a question that no section answers.
+    pub section: Option<u32>,
     /// Tokens after the prefix: the question, then the title with its terminator.
     pub tokens: &'a [u32],
     /// Where in `tokens` the title begins, and where it ends.

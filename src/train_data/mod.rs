@@ -5,6 +5,10 @@
 //! task [`Task::Retrieval`]; the document's own text in parts, each as if it were a question,
 //! gives [`Task::Ingestion`]; the key terms that it marks give [`Task::Terms`].
 //!
+//! The title for a question that no leaf answers is the empty one, the terminator alone. No path of the
+//! trie begins with that, so a model that was trained on it takes its probability away from every
+//! section, and the result's legal mass shows it.
+//!
 //! This stands above both wings: it reads an index, and the Markdown in it.
 
 mod file;
@@ -72,6 +76,9 @@ pub struct Options {
     pub overlap: usize,
     /// How many words a sentence has that becomes an example of its own.
     pub sentence: RangeInclusive<usize>,
+    /// Most parts of text of one leaf that become examples, evenly spread over it; `None` for all.
+    /// A glossary has fifty times the sentences of a section, and would be fifty times as likely.
+    pub most_per_leaf: Option<usize>,
 }
 
 impl Default for Options {
@@ -83,6 +90,7 @@ impl Default for Options {
             window: 64,
             overlap: 32,
             sentence: 6..=60,
+            most_per_leaf: None,
         }
     }
 }
@@ -121,6 +129,7 @@ pub fn write(
     let mut maker = Maker {
         tokenizer,
         template: index.question(),
+        terminator: index.terminator(),
         leaves: titled_leaves(index, tokenizer)?,
         out: Writer::new(AtomicFile::create(output)?),
         report: Report::new(index, &options.tasks),
@@ -166,6 +175,12 @@ fn check(
             leaves.len(),
             questions.len()
         ));
+    }
+    if options.most_per_leaf == Some(0) {
+        return refuse(
+            "0 parts of text of each leaf: take 1 at least, or leave the task ingestion out"
+                .to_owned(),
+        );
     }
     let reads_text = options.tasks.iter().any(|&task| task != Task::Retrieval);
     if reads_text && !index.info().has_text {
@@ -220,6 +235,7 @@ fn titled_leaves(index: &Index, tokenizer: &dyn Tokenizer) -> Result<Vec<Leaf>> 
 struct Maker<'a> {
     tokenizer: &'a dyn Tokenizer,
     template: QuestionTemplate<'a>,
+    terminator: u32,
     leaves: Vec<Leaf>,
     out: Writer,
     report: Report,
@@ -236,17 +252,16 @@ impl Maker<'_> {
                 self.report.other_splits += 1;
                 continue;
             }
-            let Some(section) = leaf else {
-                self.report.unanswerable += 1;
-                continue;
-            };
-            let leaf = self.leaves.binary_search_by_key(&section, |l| l.section);
-            let leaf = leaf.map_err(|_| {
-                Error::InvalidArgument(format!(
-                    "section {section}, given for the question {:?}, is not a leaf of the index",
-                    question.id
-                ))
-            })?;
+            let leaf = leaf.map(|section| {
+                let place = self.leaves.binary_search_by_key(&section, |l| l.section);
+                place.map_err(|_| {
+                    Error::InvalidArgument(format!(
+                        "section {section}, given for the question {:?}, is not a leaf of the index",
+                        question.id
+                    ))
+                })
+            });
+            let leaf = leaf.transpose()?;
             self.example(&question.id, Task::Retrieval, leaf, &question.query)?;
         }
         Ok(())
@@ -272,7 +287,7 @@ impl Maker<'_> {
                 for (form, question) in questions.enumerate() {
                     let id = format!("term {number}/{form}");
                     if seen[term.leaf].insert(question.clone()) {
-                        self.example(&id, Task::Terms, term.leaf, &question)?;
+                        self.example(&id, Task::Terms, Some(term.leaf), &question)?;
                     }
                 }
             }
@@ -298,16 +313,22 @@ impl Maker<'_> {
             .into_iter()
             .map(|part| ("window", part))
             .chain(sentences.map(|part| ("sentence", part)));
-        for (number, (kind, part)) in parts.enumerate() {
-            if seen.insert(part.to_owned()) {
-                let id = format!("{kind} {section}/{number}");
-                self.example(&id, Task::Ingestion, leaf, part)?;
-            }
+        let parts: Vec<_> = parts
+            .enumerate()
+            .filter(|(_, (_, part))| seen.insert((*part).to_owned()))
+            .collect();
+        let kept = self.options.most_per_leaf.unwrap_or(parts.len());
+        let kept = kept.min(parts.len());
+        for place in (0..kept).map(|i| i * parts.len() / kept) {
+            let (number, (kind, part)) = parts[place];
+            let id = format!("{kind} {section}/{number}");
+            self.example(&id, Task::Ingestion, Some(leaf), part)?;
         }
         Ok(())
     }
 
-    fn example(&mut self, id: &str, task: Task, leaf: usize, question: &str) -> Result<()> {
+    /// `leaf` is a place in `self.leaves`; `None` where no leaf answers.
+    fn example(&mut self, id: &str, task: Task, leaf: Option<usize>, question: &str) -> Result<()> {
         let question = match task {
             Task::Retrieval => Cow::Borrowed(question),
             // A question cannot hold a NUL, and a document can.
@@ -320,13 +341,17 @@ impl Maker<'_> {
             other => other.map_err(|error| named(error, id))?,
         };
         let start = tokens.len();
-        let leaf = &self.leaves[leaf];
-        tokens.extend(&leaf.tokens);
-        self.report.count(task, leaf.section, tokens.len());
+        let leaf = leaf.map(|place| &self.leaves[place]);
+        match leaf {
+            Some(leaf) => tokens.extend(&leaf.tokens),
+            None => tokens.push(self.terminator),
+        }
+        let section = leaf.map(|leaf| leaf.section);
+        self.report.count(task, section, tokens.len());
         self.out.line(&Example {
             id,
             task,
-            section: leaf.section,
+            section,
             target: [start, tokens.len()],
             tokens: &tokens,
         })

@@ -12,7 +12,7 @@ pub struct Report {
     pub tasks: Vec<TaskReport>,
     /// Identifiers of the leaves that have no example of any task.
     pub without_examples: Vec<String>,
-    /// Questions of the split that no section answers, and that were left out.
+    /// Questions of the split that no section answers; examples too, of no leaf.
     pub unanswerable: usize,
     /// Questions of other splits.
     pub other_splits: usize,
@@ -58,8 +58,12 @@ impl Report {
         }
     }
 
-    pub(super) fn count(&mut self, task: Task, section: u32, tokens: usize) {
+    pub(super) fn count(&mut self, task: Task, section: Option<u32>, tokens: usize) {
         self.longest = self.longest.max(tokens);
+        let Some(section) = section else {
+            self.unanswerable += 1;
+            return;
+        };
         if let Some((_, counts)) = self.leaves.get_mut(&section) {
             *counts.entry(task).or_default() += 1;
         }

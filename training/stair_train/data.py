@@ -16,11 +16,14 @@ FORMAT, VERSION = "stair-train-data", 1
 
 @dataclass(frozen=True)
 class Example:
-    """Tokens that follow the shared prefix; `tokens[start:end]` is the title and its terminator."""
+    """Tokens that follow the shared prefix; `tokens[start:end]` is the title and its terminator.
+
+    Where no section answers, `section` is None and the title is empty.
+    """
 
     id: str
     task: str
-    section: int
+    section: int | None
     tokens: tuple[int, ...]
     start: int
     end: int
@@ -74,7 +77,7 @@ def read(path: str | Path) -> Data:
                 f"{path}:{number}: the target {start}..{end} lies outside the example's "
                 f"{len(example.tokens)} tokens"
             )
-        if example.section not in leaves:
+        if example.section is not None and example.section not in leaves:
             raise TrainingError(f"{path}:{number}: section {example.section} is not a leaf")
         if max(example.tokens) >= vocabulary or min(example.tokens) < 0:
             raise TrainingError(

@@ -16,6 +16,14 @@ def test_a_file_is_read_whole(data_file, examples):
     assert len(read.leaves) == 3
 
 
+def test_an_example_may_have_no_section(data_file, examples):
+    path = data_file("train.jsonl")
+    lines = path.read_text().splitlines()
+    lines[2] = json.dumps(json.loads(lines[2]) | {"section": None})
+    path.write_text("\n".join(lines))
+    assert data.read(path).examples[1].section is None
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

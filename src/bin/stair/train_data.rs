@@ -44,6 +44,9 @@ pub struct Args {
     /// Most words of a sentence that is an example of its own
     #[arg(long, value_name = "WORDS", default_value_t = 60)]
     max_sentence: usize,
+    /// Most parts of text of one leaf, evenly spread over it [default: all]
+    #[arg(long, value_name = "N")]
+    most_per_leaf: Option<usize>,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -74,6 +77,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     options.contents = !args.no_toc;
     options.window = args.window;
     options.overlap = args.overlap;
+    options.most_per_leaf = args.most_per_leaf;
     options.sentence = args.min_sentence..=args.max_sentence;
 
     let index = Index::open(&args.index)?;
@@ -102,8 +106,11 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
 fn print_report(output: &Path, report: &Report) -> io::Result<()> {
     let mut out = io::stdout().lock();
     writeln!(out, "{}", output.display())?;
-    let examples: usize = report.tasks.iter().map(|task| task.examples).sum();
-    writeln!(out, "  examples           {}", thousands(examples as u64))?;
+    writeln!(
+        out,
+        "  examples           {}",
+        thousands(examples(report) as u64)
+    )?;
     for task in &report.tasks {
         let TaskReport {
             min, median, max, ..
@@ -128,11 +135,19 @@ fn print_report(output: &Path, report: &Report) -> io::Result<()> {
     }
     writeln!(
         out,
-        "  left out           {} unanswerable, {} of other splits",
-        thousands(report.unanswerable as u64),
+        "  unanswerable       {}",
+        thousands(report.unanswerable as u64)
+    )?;
+    writeln!(
+        out,
+        "  left out           {} of other splits",
         thousands(report.other_splits as u64)
     )?;
     writeln!(out, "  longest example    {} tokens", report.longest)
+}
+
+fn examples(report: &Report) -> usize {
+    report.tasks.iter().map(|task| task.examples).sum::<usize>() + report.unanswerable
 }
 
 /// How many there are and the first of them; all of them are in the JSON.
@@ -161,7 +176,7 @@ fn report_json(output: &Path, report: &Report) -> Value {
     };
     json!({
         "output": output.display().to_string(),
-        "examples": report.tasks.iter().map(|task| task.examples).sum::<usize>(),
+        "examples": examples(report),
         "tasks": report.tasks.iter().map(task).collect::<Vec<_>>(),
         "without_examples": report.without_examples,
         "unanswerable": report.unanswerable,
