@@ -89,6 +89,8 @@ pub enum Code {
     Decode = 504,
     /// The retriever was closed.
     Closed = 505,
+    /// Too many questions wait for the retriever already.
+    Busy = 506,
     /// The library contradicted itself; please report it.
     Internal = 900,
     /// The library panicked; the panic was caught at the C boundary.
@@ -135,6 +137,7 @@ impl Code {
         Self::OutOfMemory,
         Self::Decode,
         Self::Closed,
+        Self::Busy,
         Self::Internal,
         Self::Panic,
     ];
@@ -179,6 +182,7 @@ impl Code {
             Self::OutOfMemory => "OUT_OF_MEMORY",
             Self::Decode => "DECODE",
             Self::Closed => "CLOSED",
+            Self::Busy => "BUSY",
             Self::Internal => "INTERNAL",
             Self::Panic => "PANIC",
         }
@@ -463,6 +467,17 @@ pub enum Error {
     #[error("the retriever was closed, or its worker ended: make a new one")]
     Closed,
 
+    /// Too many questions wait already.
+    #[error(
+        "{waiting} questions wait for this retriever already, and max_waiting is {max}: ask again later, ask another process, or raise it"
+    )]
+    Busy {
+        /// Questions that wait.
+        waiting: usize,
+        /// Most that may.
+        max: usize,
+    },
+
     /// The library contradicted itself.
     #[error("internal error, please report it: {0}")]
     Internal(String),
@@ -527,6 +542,7 @@ impl Error {
             Self::OutOfMemory(_) => Code::OutOfMemory,
             Self::Decode(_) => Code::Decode,
             Self::Closed => Code::Closed,
+            Self::Busy { .. } => Code::Busy,
             Self::Internal(_) => Code::Internal,
             Self::Panic(_) => Code::Panic,
         }

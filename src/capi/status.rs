@@ -84,6 +84,8 @@ pub const STAIR_ERR_OUT_OF_MEMORY: stair_status = 503;
 pub const STAIR_ERR_DECODE: stair_status = 504;
 /// The retriever was closed.
 pub const STAIR_ERR_CLOSED: stair_status = 505;
+/// Too many questions wait for the retriever already.
+pub const STAIR_ERR_BUSY: stair_status = 506;
 /// The library contradicted itself; please report it.
 pub const STAIR_ERR_INTERNAL: stair_status = 900;
 /// The library panicked; the panic was caught at the C boundary.
@@ -135,6 +137,7 @@ fn name(status: stair_status) -> &'static CStr {
         STAIR_ERR_OUT_OF_MEMORY => c"OUT_OF_MEMORY",
         STAIR_ERR_DECODE => c"DECODE",
         STAIR_ERR_CLOSED => c"CLOSED",
+        STAIR_ERR_BUSY => c"BUSY",
         STAIR_ERR_INTERNAL => c"INTERNAL",
         STAIR_ERR_PANIC => c"PANIC",
         _ => c"UNKNOWN",

@@ -69,6 +69,37 @@ pub struct Context<'m> {
     flash: bool,
 }
 
+impl ContextOptions {
+    /// About how many bytes a context of `model` takes: keys and values, logits twice (where they
+    /// are computed and where they are read), and the attention's scores, the largest of what is
+    /// held while it computes.
+    pub fn bytes(&self, model: &Model) -> u64 {
+        let llama = &model.llama;
+        let number = |key: &str| {
+            let key = format!("{}.attention.{key}", model.info().architecture);
+            llama.meta_val_str(&key).ok()?.parse::<u64>().ok()
+        };
+        let heads = u64::from(llama.n_head()).max(1);
+        let head = u64::from(llama.n_embd().unsigned_abs()) / heads;
+        let key = number("key_length").unwrap_or(head);
+        let value = number("value_length").unwrap_or(head);
+        // A block of Q8_0 is 32 numbers and a scale.
+        let per_element = match self.kv_type {
+            KvType::F16 => (2, 1),
+            KvType::Q8_0 => (34, 32),
+            KvType::F32 => (4, 1),
+        };
+        let capacity = self.capacity;
+        let cells = capacity.context as u64;
+        let kv = cells * u64::from(llama.n_layer()) * u64::from(llama.n_head_kv()) * (key + value);
+        let kv = kv * per_element.0 / per_element.1;
+        let logits = 2 * capacity.rows as u64 * u64::from(model.info().vocab_size) * 4;
+        let tokens = capacity.batch.min(UBATCH as usize) as u64;
+        let scores = tokens * cells * heads * 4;
+        kv + logits + scores
+    }
+}
+
 impl<'m> Context<'m> {
     /// A context of `model` whose sequences are all empty.
     ///

@@ -8,6 +8,7 @@ mod fingerprint;
 mod gguf;
 mod gguf_file;
 pub mod log;
+pub(crate) mod memory;
 pub mod merge;
 pub mod model;
 pub mod quantize;

@@ -4,6 +4,7 @@ use super::backend::{backend, has_gpu};
 use super::fingerprint::{Identity, Weights};
 use super::gguf::Header;
 use super::log;
+use super::memory::Memory;
 use crate::cancel::CancelToken;
 use crate::error::{Error, Result};
 use crate::tokens::{Special, Tokenizer, fingerprint};
@@ -12,6 +13,7 @@ use llama_cpp_2::model::params::LlamaModelParams;
 use llama_cpp_2::token::LlamaToken;
 use llama_cpp_2::token_type::LlamaTokenAttr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// How a model is loaded.
 #[derive(Debug, Clone)]
@@ -23,6 +25,15 @@ pub struct ModelOptions {
     pub mmap: bool,
     /// Load the vocabulary only: enough to build an index, not to retrieve.
     pub vocabulary_only: bool,
+    /// Memory that the contexts of all retrievers with this model may take together, in bytes;
+    /// `None` for as much as they need. With less than that, the context of the retriever that was
+    /// asked longest ago gives way to the one that is asked, and is made again at its next question:
+    /// fast with a [`cache_dir`], else at the price of decoding the table of contents again. The
+    /// weights are not counted. What a context takes is computed beforehand, to within some tens of
+    /// megabytes.
+    ///
+    /// [`cache_dir`]: crate::RetrieverOptions::cache_dir
+    pub context_memory: Option<u64>,
     /// Cancels the loading.
     pub cancel: CancelToken,
 }
@@ -33,6 +44,7 @@ impl Default for ModelOptions {
             gpu_layers: None,
             mmap: true,
             vocabulary_only: false,
+            context_memory: None,
             cancel: CancelToken::new(),
         }
     }
@@ -65,6 +77,7 @@ pub struct Model {
     /// Layers that were to be kept on the graphics processor.
     pub(super) gpu_layers: u32,
     pub(super) weights: Weights,
+    pub(crate) memory: Arc<Memory>,
 }
 
 impl Model {
@@ -143,12 +156,19 @@ impl Model {
             on_gpu: gpu_layers > 0 && has_gpu(),
             gpu_layers,
             weights: Weights::new(path, identity, header.data),
+            memory: Arc::new(Memory::new(options.context_memory)),
         })
     }
 
     /// What the model says of itself.
     pub fn info(&self) -> &ModelInfo {
         &self.info
+    }
+
+    /// Bytes that the contexts of this model's retrievers take now, as they are counted against
+    /// [`ModelOptions::context_memory`].
+    pub fn context_memory_used(&self) -> u64 {
+        self.memory.used()
     }
 
     /// The file that it was loaded from.

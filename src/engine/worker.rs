@@ -4,6 +4,7 @@
 //!
 //! It is written against [`LanguageModel`], so its tests need no model.
 
+use super::memory::Tenant;
 use super::warm::WarmFile;
 use crate::cancel::CancelToken;
 use crate::error::{Error, Result};
@@ -58,16 +59,19 @@ pub(crate) struct Outcome {
 }
 
 /// Where callers leave requests for the worker.
-#[derive(Default)]
 pub(crate) struct Queue {
     state: Mutex<QueueState>,
     arrived: Condvar,
+    /// Most requests that wait.
+    most_waiting: usize,
 }
 
-#[derive(Default)]
 struct QueueState {
     waiting: VecDeque<Waiting>,
     closed: bool,
+    /// The worker is to end for now, as soon as nobody is in flight: its memory is needed.
+    leave: bool,
+    last_asked: Instant,
     /// The message of the worker's panic: it answers no more.
     panicked: Option<String>,
 }
@@ -86,7 +90,27 @@ struct Reply {
 }
 
 impl Queue {
+    /// A queue for at most `most_waiting` requests that are not in flight yet.
+    pub fn new(most_waiting: usize) -> Self {
+        Self {
+            state: Mutex::new(QueueState {
+                waiting: VecDeque::new(),
+                closed: false,
+                leave: false,
+                last_asked: Instant::now(),
+                panicked: None,
+            }),
+            arrived: Condvar::new(),
+            most_waiting,
+        }
+    }
+
     /// Leaves `request` and waits for the answer.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Busy`] at once when too many wait already; [`Error::Cancelled`],
+    /// [`Error::Timeout`], [`Error::Closed`], and what the worker says.
     pub fn ask(&self, request: Request) -> Result<Outcome> {
         let (cancel, deadline, timeout_ms) =
             (request.cancel.clone(), request.deadline, request.timeout_ms);
@@ -96,10 +120,18 @@ impl Queue {
             if state.closed {
                 return Err(state.why_closed());
             }
+            if state.waiting.len() >= self.most_waiting {
+                return Err(Error::Busy {
+                    waiting: state.waiting.len(),
+                    max: self.most_waiting,
+                });
+            }
+            let since = Instant::now();
+            state.last_asked = since;
             state.waiting.push_back(Waiting {
                 request,
                 reply: Arc::clone(&reply),
-                since: Instant::now(),
+                since,
             });
         }
         self.arrived.notify_one();
@@ -122,15 +154,40 @@ impl Queue {
         self.arrived.notify_all();
     }
 
-    fn is_closed(&self) -> bool {
-        self.state.lock().closed
+    /// Waits until there is a request, for a worker that is to begin anew; false when the queue
+    /// is closed.
+    pub fn wait(&self) -> bool {
+        let mut state = self.state.lock();
+        while !state.closed && state.waiting.is_empty() {
+            self.arrived.wait(&mut state);
+        }
+        !state.closed
+    }
+
+    /// Takes back that the worker is to leave.
+    pub fn stay(&self) {
+        self.state.lock().leave = false;
+    }
+
+    /// Answers everybody who waits now with `error`.
+    pub fn refuse(&self, error: &Error) {
+        let waiting = std::mem::take(&mut self.state.lock().waiting);
+        for waiting in waiting {
+            waiting.reply.give(Err(copy(error)));
+        }
+    }
+
+    /// Whether a worker without anybody in flight is to end.
+    fn is_over(&self) -> bool {
+        let state = self.state.lock();
+        state.closed || state.leave
     }
 
     /// The next request; waits for one if `idle`.
     fn next(&self, idle: bool) -> Option<Waiting> {
         let mut state = self.state.lock();
         loop {
-            if state.closed {
+            if state.closed || state.leave {
                 return None;
             }
             if let Some(next) = state.waiting.pop_front() {
@@ -144,7 +201,7 @@ impl Queue {
     }
 
     /// Answers everybody who still waits; nobody is left to do it once the worker has ended.
-    fn abandon(&self, panicked: Option<String>) {
+    pub fn abandon(&self, panicked: Option<String>) {
         let mut state = self.state.lock();
         state.closed = true;
         state.panicked = panicked;
@@ -156,6 +213,21 @@ impl Queue {
     /// Whether somebody waits who is not in flight yet.
     fn has_waiting(&self) -> bool {
         !self.state.lock().waiting.is_empty()
+    }
+}
+
+impl Tenant for Queue {
+    fn leave(&self) {
+        self.state.lock().leave = true;
+        self.arrived.notify_all();
+    }
+
+    fn last_asked(&self) -> Instant {
+        self.state.lock().last_asked
+    }
+
+    fn is_closed(&self) -> bool {
+        self.state.lock().closed
     }
 }
 
@@ -302,8 +374,9 @@ impl<'a, M: LanguageModel> Worker<'a, M> {
     }
 
     /// Answers until the queue is closed, or until a panic, which is the answer to everybody from
-    /// then on.
-    pub fn run(&mut self) {
+    /// then on; or until the worker is told to [leave](Tenant::leave). True in this last case: then
+    /// who waits goes on waiting, for another worker.
+    pub fn run(&mut self) -> bool {
         let result = panics::catch(|| {
             while self.admit() {
                 if let Err(error) = self.round() {
@@ -315,6 +388,7 @@ impl<'a, M: LanguageModel> Worker<'a, M> {
             }
             self.keep_prefix();
         });
+        let left = result.is_ok() && !self.queue.is_closed();
         let (error, panicked) = match result {
             Ok(()) => (Error::Closed, None),
             Err(error) => {
@@ -328,15 +402,18 @@ impl<'a, M: LanguageModel> Worker<'a, M> {
         for flight in self.flights.iter_mut().filter_map(Option::take) {
             flight.reply.give(Err(copy(&error)));
         }
-        self.queue.abandon(panicked);
+        if !left {
+            self.queue.abandon(panicked);
+        }
         if let Some(writer) = self.warm.as_mut().and_then(|warm| warm.writer.take()) {
             // Nothing comes back from it: what fails there was logged.
             let _ = writer.join();
         }
+        left
     }
 
     /// Takes requests in as long as there is room for them; waits for one if none is in flight.
-    /// False when the queue is closed.
+    /// False when the queue is closed, or when the worker is to leave and nobody is in flight.
     fn admit(&mut self) -> bool {
         while let Some(slot) = self.flights.iter().position(Option::is_none) {
             let idle = self.flights.iter().all(Option::is_none);
@@ -367,6 +444,7 @@ impl<'a, M: LanguageModel> Worker<'a, M> {
             });
         }
         !self.queue.is_closed()
+            && (self.flights.iter().any(Option::is_some) || !self.queue.is_over())
     }
 
     /// One decode for everybody, and what follows from it.

@@ -44,30 +44,24 @@ impl Generator {
         let layout = Layout::new(&model, &index, options)?;
         let fixed = index.question().fixed(&*model)?;
         let max_question_tokens = layout.max_question_tokens;
-        let queue = Arc::new(Queue::default());
+        let queue = Arc::new(Queue::new(options.max_waiting as usize));
         let worker = std::thread::Builder::new().name("stair-worker".to_owned());
         let (ready, is_ready) = std::sync::mpsc::sync_channel(1);
         let handle = {
             let (model, queue) = (Arc::clone(&model), Arc::clone(&queue));
             let folder = options.cache_dir.clone();
             worker.spawn(move || {
-                // The context borrows the model, so it lives on this thread's stack.
-                let context = match Context::new(&model, &layout.context) {
-                    Ok(context) => context,
-                    Err(error) => {
-                        let _ = ready.send(Err(error));
-                        return;
-                    }
+                let service = Service {
+                    model,
+                    index,
+                    queue,
+                    layout,
+                    folder,
                 };
-                let warm = folder.and_then(|folder| {
-                    let key = context.state_key()?;
-                    Some(WarmFile::new(&folder, key, index.prefix()))
+                service.run(&mut |opened| {
+                    // Nobody listens any more after the first.
+                    let _ = ready.try_send(opened);
                 });
-                let path = warm.as_ref().map(|file| file.path().to_path_buf());
-                let mut worker =
-                    Worker::new(context, &index, &queue, layout.division).with_warm_file(warm);
-                let _ = ready.send(Ok(path));
-                worker.run();
             })
         };
         let handle =
@@ -137,6 +131,55 @@ impl Drop for Generator {
             // It ends after its current decode, and when the warm file is written. Its panic, if it had one, was already an answer.
             let _ = worker.join();
         }
+    }
+}
+
+/// What the worker's thread does: it has a context while there is memory for one.
+struct Service {
+    model: Arc<Model>,
+    index: Arc<Index>,
+    queue: Arc<Queue>,
+    layout: Layout,
+    folder: Option<PathBuf>,
+}
+
+impl Service {
+    /// Answers until the queue is closed. `opened` is called after each try to make a context, with
+    /// the path of the warm file; when the first one fails this is the end.
+    fn run(&self, opened: &mut dyn FnMut(Result<Option<PathBuf>>)) {
+        let mut first = true;
+        loop {
+            match self.serve(opened) {
+                Ok(true) => (),
+                Ok(false) => return,
+                Err(error) if first => return opened(Err(error)),
+                // Who asks later may be luckier.
+                Err(error) => self.queue.refuse(&error),
+            }
+            first = false;
+            if !self.queue.wait() {
+                return self.queue.abandon(None);
+            }
+        }
+    }
+
+    /// Answers with one context, until its memory is needed elsewhere (true) or the queue is closed
+    /// (false).
+    fn serve(&self, opened: &mut dyn FnMut(Result<Option<PathBuf>>)) -> Result<bool> {
+        let bytes = self.layout.context.bytes(&self.model);
+        let queue: Arc<Queue> = Arc::clone(&self.queue);
+        let _seat = self.model.memory.take(bytes, queue)?;
+        self.queue.stay();
+        // The context borrows the model, so it lives on this thread's stack.
+        let context = Context::new(&self.model, &self.layout.context)?;
+        let warm = self.folder.as_deref().and_then(|folder| {
+            let key = context.state_key()?;
+            Some(WarmFile::new(folder, key, self.index.prefix()))
+        });
+        opened(Ok(warm.as_ref().map(|file| file.path().to_path_buf())));
+        let mut worker = Worker::new(context, &self.index, &self.queue, self.layout.division)
+            .with_warm_file(warm);
+        Ok(worker.run())
     }
 }
 

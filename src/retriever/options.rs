@@ -17,6 +17,11 @@ pub struct RetrieverOptions {
     pub max_question_tokens: u32,
     /// Questions that share decodes; more wait their turn.
     pub max_parallel: u32,
+    /// Questions that may wait for their turn; who comes when so many do gets [`Error::Busy`] at
+    /// once.
+    ///
+    /// [`Error::Busy`]: crate::Error::Busy
+    pub max_waiting: u32,
     /// Length of the context in tokens; `None` for what the table of contents, the questions and
     /// the searches need.
     pub context_tokens: Option<u32>,
@@ -39,6 +44,7 @@ impl Default for RetrieverOptions {
             threads: None,
             max_question_tokens: 512,
             max_parallel: 8,
+            max_waiting: 4096,
             context_tokens: None,
             kv_type: KvType::F16,
             deterministic: false,

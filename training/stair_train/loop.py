@@ -17,7 +17,7 @@ from .base import Base
 from .data import Data, Order
 from .decode import recall_at_1
 from .errors import TrainingError
-from .packing import loss, pack, prefix_state
+from .packing import backward, prefix_state
 
 
 @dataclass
@@ -145,21 +145,20 @@ class Trainer:
         options = self.options
         if options.hold and (self.held is None or self.step % options.hold == 0):
             self.held = prefix_state(self.model, self.train.prefix, self.device)
-        packed = pack(self.train.prefix, self.order.step(self.step), self.device, self.held)
-        value = loss(self.model, packed)
-        if not torch.isfinite(value):
+        examples = self.order.step(self.step)
+        value = backward(self.model, self.train.prefix, examples, self.device, self.held)
+        if not math.isfinite(value):
             raise TrainingError(
-                f"the loss is {value.item()} at step {self.step}: the last checkpoint is whole; "
+                f"the loss is {value} at step {self.step}: the last checkpoint is whole; "
                 f"start a new run with a learning rate below {options.learning_rate:g}"
             )
-        value.backward()
         torch.nn.utils.clip_grad_norm_(self.trained.values(), 1.0)
         for group in self.optimizer.param_groups:
             group["lr"] = self.learning_rate() * group["ratio"]
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
         self.step += 1
-        return value.item()
+        return value
 
     def evaluate(self, losses: list[float]) -> float:
         """Dev Recall@1, one line of the log, and the adapter when it is the best so far."""

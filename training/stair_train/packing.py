@@ -8,6 +8,9 @@ import torch.nn.functional as F
 from .attention import Layout
 from .data import Example
 
+# Tokens that are computed together on a CPU, beside a prefix: their activations take two gigabytes or so.
+PIECE = 1536
+
 
 @dataclass
 class Packed:
@@ -36,6 +39,20 @@ def pack(prefix: tuple[int, ...], examples: list[Example], device, held=None) ->
     return Packed(layout, tokens[None], rows, targets)
 
 
+def pieces(examples: list[Example], most: int) -> list[list[Example]]:
+    """Cuts a batch, sorted by length, into runs of at most `most` tokens each, padding counted.
+
+    Less is padded than in one piece, and a piece's memory is bounded whatever its examples' lengths.
+    """
+    found: list[list[Example]] = []
+    for example in examples:
+        if found and len(example.tokens) * (len(found[-1]) + 1) <= most:
+            found[-1].append(example)
+        else:
+            found.append([example])
+    return found
+
+
 def logits(model, packed: Packed, rows: torch.Tensor) -> torch.Tensor:
     """Logits of the given rows, shape (rows, vocabulary), in f32."""
     output = model(
@@ -51,6 +68,22 @@ def logits(model, packed: Packed, rows: torch.Tensor) -> torch.Tensor:
 def loss(model, packed: Packed) -> torch.Tensor:
     """Mean cross-entropy of a target token, in nats."""
     return F.cross_entropy(logits(model, packed, packed.rows), packed.targets)
+
+
+def backward(model, prefix, examples: list[Example], device, held=None, most=PIECE) -> float:
+    """Adds a batch's gradient to the weights', piece by piece; returns the loss as `loss` does."""
+    # A prefix that is not held would be computed for every piece anew.
+    cut = device.type == "cpu" and (held is not None or len(prefix) < most // 8)
+    packed = [
+        pack(prefix, piece, device, held) for piece in (pieces(examples, most) if cut else [examples])
+    ]
+    targets = sum(len(piece.targets) for piece in packed)
+    total = 0.0
+    for piece in packed:
+        share = loss(model, piece) * (len(piece.targets) / targets)
+        share.backward()
+        total += share.item()
+    return total
 
 
 @torch.no_grad()

@@ -5,7 +5,7 @@ import torch.nn.functional as F
 
 from conftest import LEAVES, PREFIX, model
 from stair_train.decode import recall_at_1
-from stair_train.packing import loss, pack, prefix_state
+from stair_train.packing import backward, loss, pack, prefix_state
 
 
 def gradients(model) -> dict[str, torch.Tensor]:
@@ -37,6 +37,20 @@ def test_a_packed_step_has_the_gradient_of_separate_examples(examples):
     for name, gradient in gradients(packed).items():
         difference = (gradient - wanted[name]).norm() / wanted[name].norm()
         assert difference < 1e-4, f"{name}: {difference}"
+
+
+def test_pieces_have_the_gradient_of_the_whole(examples):
+    whole, cut = model(), model()
+    device = torch.device("cpu")
+    examples = sorted(examples, key=lambda example: len(example.tokens))
+    held = prefix_state(whole, PREFIX, device)
+    value = loss(whole, pack(PREFIX, examples, device, held))
+    value.backward()
+    longest = len(examples[-1].tokens)
+    assert abs(backward(cut, PREFIX, examples, device, held, most=longest) - value.item()) < 1e-5
+    wanted = gradients(whole)
+    for name, gradient in gradients(cut).items():
+        assert (gradient - wanted[name]).norm() <= 1e-4 * wanted[name].norm(), name
 
 
 def test_a_held_prefix_gives_the_same_loss(examples):

@@ -171,7 +171,7 @@ fn request(index: &Index, question: &str, k: usize) -> Request {
 
 /// Runs `body` while a worker with `model` serves the queue.
 fn serve(model: Mock, body: impl FnOnce(&Index, &Queue, &Control)) {
-    let (index, queue) = (index(), Queue::default());
+    let (index, queue) = (index(), Queue::new(usize::MAX));
     let control = Arc::clone(&model.control);
     let title = index.longest_title() as usize;
     let division = Division {
@@ -508,5 +508,92 @@ fn a_closed_queue_answers_everybody_who_waits_and_refuses_the_rest() {
         });
         let error = queue.ask(request(index, "later", 1)).expect_err("closed");
         assert!(matches!(error, Error::Closed), "{error}");
+    });
+}
+
+#[test]
+fn a_worker_that_leaves_answers_who_is_in_flight_and_the_next_one_those_who_wait() {
+    let (index, queue) = (index(), Queue::new(usize::MAX));
+    let title = index.longest_title() as usize;
+    let division = Division {
+        parallel: 1,
+        room: Room {
+            states: STATES,
+            tokens: 2 * title,
+        },
+    };
+    let first = Mock::new(96, 64);
+    let control = Arc::clone(&first.control);
+    let (index, queue) = (&index, &queue);
+    std::thread::scope(|scope| {
+        let gate = control.gate.lock();
+        let worker = scope.spawn(move || Worker::new(first, index, queue, division).run());
+        let callers = ["one?", "two?"].map(|question| {
+            let caller = scope.spawn(move || queue.ask(request(index, question, 3)));
+            // The first is in flight before the second asks.
+            control.await_decode(1);
+            (question, caller)
+        });
+        eventually(|| queue.has_waiting(), "the second waits");
+        queue.leave();
+        drop(gate);
+        assert!(worker.join().expect("no panic"), "it left");
+        assert!(queue.has_waiting() && queue.wait());
+        queue.stay();
+        let second = Mock::new(96, 64);
+        let prefix = Arc::clone(&second.control);
+        let worker = scope.spawn(move || Worker::new(second, index, queue, division).run());
+        for (question, caller) in callers {
+            let outcome = caller.join().expect("no panic").expect("answers");
+            assert_eq!(outcome.found, alone(index, question, 3));
+        }
+        // What the first one held is gone.
+        let decoded = prefix.prefix_tokens.load(Ordering::SeqCst);
+        assert_eq!(decoded, index.prefix().len());
+        queue.close();
+        assert!(!worker.join().expect("no panic"), "it was closed");
+    });
+}
+
+#[test]
+fn a_worker_that_leaves_while_idle_does_so_at_once() {
+    let (index, queue) = (index(), Queue::new(usize::MAX));
+    let division = Division {
+        parallel: 1,
+        room: Room {
+            states: STATES,
+            tokens: 64,
+        },
+    };
+    std::thread::scope(|scope| {
+        let worker = Mock::new(96, 64);
+        let worker = scope.spawn(|| Worker::new(worker, &index, &queue, division).run());
+        queue.leave();
+        assert!(worker.join().expect("no panic"));
+        queue.close();
+        assert!(!queue.wait());
+    });
+}
+
+#[test]
+fn who_comes_when_too_many_wait_is_told_at_once_with_both_numbers() {
+    let (index, queue) = (index(), Queue::new(2));
+    let (index, queue) = (&index, &queue);
+    std::thread::scope(|scope| {
+        let waiting = [1, 2].map(|_| scope.spawn(|| queue.ask(request(index, "x?", 1)).err()));
+        let both = || queue.state.lock().waiting.len() == 2;
+        eventually(both, "two wait");
+        let error = queue.ask(request(index, "y?", 1)).expect_err("refused");
+        assert!(matches!(error, Error::Busy { waiting: 2, max: 2 }));
+        let text = error.to_string();
+        assert!(
+            text.contains("2 questions") && text.contains("is 2"),
+            "{text}"
+        );
+        queue.refuse(&Error::Decode("no memory".to_owned()));
+        for caller in waiting {
+            let error = caller.join().expect("no panic");
+            assert!(matches!(error, Some(Error::Decode(_))), "{error:?}");
+        }
     });
 }
