@@ -5,7 +5,7 @@ use crate::model::{KvArg, ModelArgs};
 use crate::output::{self, Failure};
 use serde_json::json;
 use stair::engine::log::{self, Level};
-use stair::{CancelToken, Error, Index, Retriever, RetrieverOptions};
+use stair::{CancelToken, Code, Error, Index, Retriever, RetrieverOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -63,7 +63,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     options.threads = args.threads;
     options.max_question_tokens = args.max_question_tokens;
     options.kv_type = args.kv_type.into();
-    options.cache_dir = Some(folder.clone());
+    options.cache_dir = Some(folder);
     let started = Instant::now();
     let retriever = Retriever::new(Arc::new(model), Arc::new(index), &options)?;
     let bar = output::spinner("reading the table of contents".to_owned());
@@ -77,7 +77,8 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     let bytes = path.as_ref().and_then(|path| std::fs::metadata(path).ok());
     let (Some(path), Some(bytes)) = (path, bytes.filter(std::fs::Metadata::is_file)) else {
         let why = warning.lock().map(|why| why.clone()).unwrap_or_default();
-        return Err(Error::io("write", folder, io::Error::other(why)).into());
+        eprintln!("stair: {why} [{}]", Code::Io.name());
+        return Ok(ExitCode::FAILURE);
     };
     let (bytes, restored) = (bytes.len(), stats.restored_tokens > 0);
     if args.json {
