@@ -293,6 +293,7 @@ int main(int argc, char** argv) {
     const stair::retriever retriever = take(stair::retriever::try_make(one, asked));
     words(asked);
     answers(retriever, asked);
+    keeps(one, asked, scratch + ".cache");
   }
   logging(model_path);
 #ifndef STAIR_NO_EXCEPTIONS
