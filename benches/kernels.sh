@@ -35,7 +35,7 @@ run() {
     local name=$1 status=0
     echo "$name" >>"$work/results"
     STAIR_BACKENDS=$work/$name "$stair" retrieve -i "$index" -m "$model" -k 3 --json --stats \
-        --deterministic --threads "$2" <"$work/questions" >"$work/answers" 2>"$work/errors" || status=$?
+        --deterministic --no-cache --threads "$2" <"$work/questions" >"$work/answers" 2>"$work/errors" || status=$?
     {
         echo "$status"
         tr '\n' '\t' <"$work/answers"

@@ -294,6 +294,14 @@ typedef struct stair_retriever_options {
   uint32_t deterministic;
   // Always 0.
   uint32_t reserved;
+  // Path (UTF-8) of a folder for the warm file: what the model remembers of the table of contents,
+  // written after the first answer and read by every later retriever with the same model, index
+  // and options, which then need not decode it. It is made when it is not there. A file or a
+  // folder that cannot be used is as none, and the log says why at STAIR_LOG_WARN. Whoever may
+  // write to the folder can change what is answered. NULL or empty for no file.
+  const char *cache_dir;
+  // Length of the path in bytes, or STAIR_NTS.
+  size_t cache_dir_len;
 } stair_retriever_options;
 
 // How a question is asked. 0 is the default of every field but `k`.
@@ -362,13 +370,14 @@ typedef struct stair_stats {
   // Tokens of the table of contents that were decoded while this question waited; 0 when it
   // was decoded before.
   uint32_t prefix_tokens;
-  // Always 0.
-  uint32_t reserved;
+  // Tokens of the table of contents that were read from the warm file while this question waited,
+  // rather than decoded.
+  uint32_t restored_tokens;
   // How much of its probability the model gave to tokens that this document allows, along the
   // best hit, 0 to 1: low when it wanted something that is not in this document. NaN without a
   // model.
   double legal_mass;
-  // Time for the table of contents.
+  // Time for the table of contents, decoded or read.
   double prefill_ms;
   // Time for the question and the search.
   double search_ms;
@@ -674,7 +683,8 @@ stair_status stair_retrieve_options_init(struct stair_retrieve_options *options,
                                          size_t size);
 
 // A retriever over `index` with `model`, both of which may be freed afterwards. It starts one
-// thread; the table of contents is decoded for the first question, or by `stair_retriever_warm`.
+// thread; the table of contents is decoded, or read from the warm file, for the first question or by
+// `stair_retriever_warm`.
 // `options` may be NULL. Free `*out` with `stair_retriever_free`.
 //
 // `model` may be NULL. Then the words that question and section have in common decide (BM25):
@@ -690,7 +700,7 @@ stair_status stair_retriever_new(const struct stair_model *model,
                                  struct stair_retriever **out,
                                  struct stair_error **error);
 
-// Decodes the table of contents, if it is not yet, and returns when that is done: then the first
+// Decodes the table of contents, or reads it from the warm file, if it is not there yet, and returns when that is done: then the first
 // question need not wait. Without a model it reads the sections' words. `cancel` may be NULL.
 //
 // STAIR_ERR_CANCELLED, STAIR_ERR_DECODE, STAIR_ERR_CLOSED, STAIR_ERR_INVALID_HANDLE.
@@ -717,7 +727,7 @@ stair_status stair_retrieve(const struct stair_retriever *retriever,
                             struct stair_error **error);
 
 // Frees a retriever and ends its thread. NULL is allowed. Calls that are under way end first,
-// undisturbed, on their own threads.
+// undisturbed, on their own threads; a warm file is written to its end.
 STAIR_API void stair_retriever_free(struct stair_retriever *retriever);
 
 // Number of hits; 0 for NULL and for a handle that is not live.

@@ -139,20 +139,23 @@ impl Retriever {
     }
 
     /// Decodes the table of contents, if it is not yet, so that the first question need not wait.
-    /// Without a model it reads the sections' words.
+    /// Without a model it reads the sections' words. Returns what it cost.
     ///
     /// # Errors
     ///
     /// [`Error::Cancelled`], [`Error::Decode`] or [`Error::Closed`].
-    pub fn warm(&self, cancel: &CancelToken) -> Result<()> {
+    pub fn warm(&self, cancel: &CancelToken) -> Result<Stats> {
+        let started = Instant::now();
         let Some(generator) = &self.generator else {
-            still_wanted(cancel, Instant::now(), None)?;
+            still_wanted(cancel, started, None)?;
             self.lexicon();
-            return Ok(());
+            return Ok(Stats {
+                total: started.elapsed(),
+                ..Stats::default()
+            });
         };
-        generator
-            .ask(None, cancel, Instant::now(), None)
-            .map(|_| ())
+        let outcome = generator.ask(None, cancel, started, None)?;
+        Ok(stats(&outcome, started))
     }
 
     /// Finds the sections that answer `question`.

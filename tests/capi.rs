@@ -470,6 +470,12 @@ fn unknown_values_are_refused() {
         options.kv_type = 0;
         options.deterministic = 2;
         assert_eq!(new(&options), STAIR_ERR_INVALID_ARGUMENT);
+        options.deterministic = 0;
+        options.cache_dir_len = 1;
+        assert_eq!(new(&options), STAIR_ERR_NULL_POINTER);
+        let nul = "a\0b";
+        (options.cache_dir, options.cache_dir_len) = (nul.as_ptr().cast(), nul.len());
+        assert_eq!(new(&options), STAIR_ERR_INVALID_ARGUMENT);
         let mut options: stair_model_options = std::mem::zeroed();
         options.struct_size = size_of_val(&options) as u32;
         options.gpu_layers = -2;
@@ -480,6 +486,67 @@ fn unknown_values_are_refused() {
         section.struct_size = size_of_val(&section) as u32;
         let get = |e| stair_index_section(index, u32::MAX, &mut section, e);
         assert_eq!(status(get), STAIR_ERR_INVALID_ARGUMENT);
+    }
+    handles.free();
+}
+
+#[test]
+fn a_cache_folder_is_used_by_callers_who_know_it_and_not_by_older_ones() {
+    let handles = Handles::open();
+    let Handles { model, .. } = handles;
+    let folder = tempfile::tempdir_in(common::scratch()).expect("a folder");
+    let (folder_path, folder_len) = path(folder.path());
+    let (document, document_len) = text("# Rules\n\nNone.\n\n# Travel\n\nBy train.\n");
+    unsafe {
+        let mut index = null_mut();
+        let build = |e| {
+            let none = null();
+            stair_index_build(
+                model,
+                document,
+                document_len,
+                null(),
+                0,
+                none,
+                &mut index,
+                e,
+            )
+        };
+        assert_eq!(status(build), STAIR_OK);
+        let mut options: stair_retriever_options = std::mem::zeroed();
+        (options.cache_dir, options.cache_dir_len) = (folder_path, folder_len);
+        // Whoever was built with the first header has 32 bytes: what follows is not theirs.
+        let sizes = [
+            32,
+            size_of_val(&options) as u32,
+            size_of_val(&options) as u32,
+        ];
+        for (size, [decoded, restored, files]) in
+            sizes.into_iter().zip([[1, 0, 0], [1, 0, 1], [0, 1, 1]])
+        {
+            options.struct_size = size;
+            let mut retriever = null_mut();
+            let new = |e| stair_retriever_new(model, index, &options, &mut retriever, e);
+            assert_eq!(status(new), STAIR_OK);
+            let (question, len) = text(QUESTIONS[0]);
+            let mut results = null_mut();
+            let ask = |e| stair_retrieve(retriever, question, len, null(), null(), &mut results, e);
+            assert_eq!(status(ask), STAIR_OK);
+            let mut stats: stair_stats = std::mem::zeroed();
+            stats.struct_size = size_of_val(&stats) as u32;
+            assert_eq!(
+                status(|e| stair_results_stats(results, &mut stats, e)),
+                STAIR_OK
+            );
+            let found = [stats.prefix_tokens, stats.restored_tokens].map(|n| u32::from(n > 0));
+            assert_eq!(found, [decoded, restored], "{size} bytes");
+            stair_results_free(results);
+            // The last one to hold it waits for the file.
+            stair_retriever_free(retriever);
+            let entries = folder.path().read_dir().expect("lists").count();
+            assert_eq!(entries, files, "{size} bytes");
+        }
+        stair_index_free(index);
     }
     handles.free();
 }

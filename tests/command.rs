@@ -11,7 +11,10 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 fn stair() -> Command {
-    Command::new(env!("CARGO_BIN_EXE_stair"))
+    let mut command = Command::new(env!("CARGO_BIN_EXE_stair"));
+    // Nothing in the cache folder of whoever runs the tests.
+    command.env("XDG_CACHE_HOME", scratch().join("cache"));
+    command
 }
 
 fn run(command: &mut Command) -> Output {
@@ -74,7 +77,8 @@ fn retrieve() -> Command {
         .arg("-i")
         .arg(index)
         .arg("-m")
-        .arg(model_path());
+        .arg(model_path())
+        .arg("--no-cache");
     command
 }
 

@@ -113,6 +113,8 @@ impl House {
 fn stair<const N: usize>(args: [&str; N]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_stair"));
     command.args(args);
+    // Nothing in the cache folder of whoever runs the tests.
+    command.env("XDG_CACHE_HOME", common::scratch().join("cache"));
     command
 }
 

@@ -25,7 +25,7 @@ other = [q for q in test if not q["section"]]
 for question in answerable[::20] + other[::2]:
     print(json.dumps(question))
 PY
-"$stair" eval -i "$work/handbook.stair" -m "$work/handbook-q8_0.gguf" "$work/questions.jsonl" \
+"$stair" eval -i "$work/handbook.stair" -m "$work/handbook-q8_0.gguf" --no-cache "$work/questions.jsonl" \
     -k 3 --split test --system hybrid --callers 4 --out "$work/predictions.jsonl" --json >"$work/figures.json"
 python3 - "$work/figures.json" <<'PY'
 import json, sys

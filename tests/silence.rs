@@ -106,6 +106,9 @@ fn work(folder: &Path, index_path: &str) {
         must(status == STAIR_ERR_INVALID_ARGUMENT);
         // llama.cpp warns of a context that is longer than the model knows.
         options.context_tokens = 20_000;
+        // A cache folder that is a file: neither reading nor writing works, and nobody says so.
+        options.cache_dir = index_path.as_ptr().cast();
+        options.cache_dir_len = index_path.len();
         let status = stair_retriever_new(model, index, &options, &mut retriever, null_mut());
         must(status == STAIR_OK);
         let cancel = stair_cancel_new();

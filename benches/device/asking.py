@@ -53,7 +53,7 @@ def ask(folder, questions, *, gpu, seconds, callers=1, parallel=None, count=None
     """
     command = [f"{folder}/bin/stair", "retrieve", "-i", f"{folder}/index.stair"]
     command += ["-m", f"{folder}/model.gguf", "-k", "3", "--json", "--stats"]
-    command += ["--callers", str(callers)]
+    command += ["--callers", str(callers), "--no-cache"]
     if THREADS:
         command += ["--threads", THREADS]
     if parallel:

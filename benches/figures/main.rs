@@ -3,7 +3,7 @@
 //!
 //! usage: cargo bench --bench figures -- MODEL.gguf [GROUP...]
 //!
-//! Groups: `trie`, `million`, `overhead`, `callers`; all of them when none is named, and only then
+//! Groups: `trie`, `million`, `overhead`, `callers`, `warm`; all of them when none is named, and only then
 //! is the file written. Machines are busy and differ, so a figure is a ratio within one run, or
 //! the best of several rounds, wherever that says the same.
 
@@ -15,6 +15,7 @@ mod million;
 mod overhead;
 mod report;
 mod trie;
+mod warm;
 
 use report::{Anything, Report};
 use std::path::Path;
@@ -24,11 +25,12 @@ static HEAP: heap::Counting = heap::Counting;
 
 type Group = fn(&Path, &mut Report) -> Anything;
 
-const GROUPS: [(&str, Group); 4] = [
+const GROUPS: [(&str, Group); 5] = [
     ("trie", trie::measure),
     ("million", million::measure),
     ("overhead", overhead::measure),
     ("callers", callers::measure),
+    ("warm", warm::measure),
 ];
 
 fn main() -> Anything {

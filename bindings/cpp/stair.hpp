@@ -660,10 +660,11 @@ struct statistics {
   std::uint32_t question_tokens;  ///< of the question, with the template's own around it
   std::uint32_t search_tokens;    ///< that the search evaluated
   std::uint32_t prefix_tokens;    ///< of the contents, decoded for this question: 0 when warm
+  std::uint32_t restored_tokens;  ///< of the contents, read from the warm file for this question
   /// How much of its probability the model gave to what this document allows, along the best hit,
   /// 0 to 1: low when it wanted something that is not in this document. NaN without a model.
   double legal_mass;
-  double prefill_ms;  ///< milliseconds for the table of contents
+  double prefill_ms;  ///< milliseconds for the table of contents, decoded or read
   double search_ms;   ///< milliseconds for the question and the search
   double total_ms;    ///< milliseconds for the whole call, waiting included
 };
@@ -703,8 +704,8 @@ class results {
     });
     if (!stats) return detail::failure(stats.error());
     results.stats_ = {stats->decodes,       stats->question_tokens, stats->search_tokens,
-                      stats->prefix_tokens, stats->legal_mass,      stats->prefill_ms,
-                      stats->search_ms,     stats->total_ms};
+                      stats->prefix_tokens, stats->restored_tokens, stats->legal_mass,
+                      stats->prefill_ms,    stats->search_ms,       stats->total_ms};
 
     const std::size_t count = stair_results_count(raw);
     results.hits_.reserve(count);
@@ -768,6 +769,10 @@ struct retriever_options {
   stair::kv_type kv_type = stair::kv_type::f16;
   /// One question at a time: the same bits whatever else is asked.
   bool deterministic = false;
+  /// A folder, in UTF-8, for the warm file: what the model remembers of the table of contents, written
+  /// after the first answer and read by every later retriever of its kind, which then need not decode
+  /// it. A file or folder that cannot be used is as none; the log says why. Empty: no file.
+  std::string cache_dir;
 };
 
 /// How titles are scored.
@@ -794,7 +799,7 @@ struct retrieve_options {
 class retriever {
  public:
   /// Pairs `model` and `index`; fails if the index was built for another vocabulary. The table of
-  /// contents is decoded for the first question, or by `warm`.
+  /// contents is decoded, or read from the warm file, for the first question, or by `warm`.
   static result<retriever> try_make(const model& model, const index& index,
                                     const retriever_options& options = {}) {
     stair_retriever_options raw{};
@@ -805,6 +810,8 @@ class retriever {
     raw.max_parallel = options.max_parallel;
     raw.kv_type = static_cast<std::uint32_t>(options.kv_type);
     raw.deterministic = options.deterministic ? 1 : 0;
+    raw.cache_dir = options.cache_dir.data();
+    raw.cache_dir_len = options.cache_dir.size();
     return make_raw(model.native_handle(), index, &raw);
   }
 

@@ -457,6 +457,32 @@ func TestRetrieveOptions(t *testing.T) {
 	check(t, err, ErrInvalidArgument)
 }
 
+func TestWarmFile(t *testing.T) {
+	model := fileModel(t)
+	index := bookIndex(t, model)
+	folder := WithCacheDir(filepath.Join(t.TempDir(), "wärme"))
+	var results []*Result
+	for range 2 {
+		retriever := makeRetriever(t, model, index, folder, WithDeterministic())
+		result, err := retriever.Retrieve(context.Background(), questions[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		results = append(results, result)
+		retriever.Close()
+	}
+	cold, warm := results[0], results[1]
+	if cold.Stats.RestoredTokens != 0 || warm.Stats.PrefixTokens != 0 ||
+		warm.Stats.RestoredTokens != cold.Stats.PrefixTokens {
+		t.Errorf("first %+v, then %+v", cold.Stats, warm.Stats)
+	}
+	for i := range cold.Hits {
+		if cold.Hits[i].Section != warm.Hits[i].Section || cold.Hits[i].LogProb != warm.Hits[i].LogProb {
+			t.Errorf("hit %d: %+v and %+v", i, cold.Hits[i], warm.Hits[i])
+		}
+	}
+}
+
 func TestRetrieverOptions(t *testing.T) {
 	model := fileModel(t)
 	index := bookIndex(t, model)
@@ -472,6 +498,8 @@ func TestRetrieverOptions(t *testing.T) {
 		})
 	}
 	_, err := NewRetriever(model, index, WithKVType(99))
+	check(t, err, ErrInvalidArgument)
+	_, err = NewRetriever(model, index, WithCacheDir("a\x00b"))
 	check(t, err, ErrInvalidArgument)
 	_, err = NewRetriever(model, index, WithMaxParallel(-1))
 	check(t, err, ErrInvalidArgument)

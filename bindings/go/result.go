@@ -68,6 +68,9 @@ type Stats struct {
 	// PrefixTokens is the number of tokens of the table of contents that had to be decoded for
 	// this answer: 0 when the retriever was warm.
 	PrefixTokens int
+	// RestoredTokens is the number of tokens of the table of contents that were read from the warm
+	// file for this answer, rather than decoded.
+	RestoredTokens int
 	// Prefill is the time spent on those.
 	Prefill time.Duration
 	// Search is the time spent on the question and the search.
@@ -90,6 +93,7 @@ func copyResult(results C.go_handle) (*Result, error) {
 			QuestionTokens: int(stats.question_tokens),
 			SearchTokens:   int(stats.search_tokens),
 			PrefixTokens:   int(stats.prefix_tokens),
+			RestoredTokens: int(stats.restored_tokens),
 			Prefill:        milliseconds(stats.prefill_ms),
 			Search:         milliseconds(stats.search_ms),
 			Total:          milliseconds(stats.total_ms),

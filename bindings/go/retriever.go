@@ -24,44 +24,56 @@ const (
 // A RetrieverOption changes what [NewRetriever] makes.
 type RetrieverOption func(*retrieverOptions)
 
-type retrieverOptions = C.stair_retriever_options
+type retrieverOptions struct {
+	native   C.stair_retriever_options
+	cacheDir string
+}
 
 // WithThreads says how many threads compute. Without it, as many as the process may use.
 func WithThreads(n int) RetrieverOption {
-	return func(o *retrieverOptions) { o.threads = count(n) }
+	return func(o *retrieverOptions) { o.native.threads = count(n) }
 }
 
 // WithContextTokens says how many tokens the table of contents, the questions in flight and their
 // searches may take together. Without it, as many as they need.
 func WithContextTokens(n int) RetrieverOption {
-	return func(o *retrieverOptions) { o.context_tokens = count(n) }
+	return func(o *retrieverOptions) { o.native.context_tokens = count(n) }
 }
 
 // WithMaxQuestionTokens says how long a question may be. Without it, 512 tokens.
 func WithMaxQuestionTokens(n int) RetrieverOption {
-	return func(o *retrieverOptions) { o.max_question_tokens = count(n) }
+	return func(o *retrieverOptions) { o.native.max_question_tokens = count(n) }
 }
 
 // WithMaxParallel says how many questions may share the model's steps; more of them wait. Without
 // it, 8.
 func WithMaxParallel(n int) RetrieverOption {
-	return func(o *retrieverOptions) { o.max_parallel = count(n) }
+	return func(o *retrieverOptions) { o.native.max_parallel = count(n) }
 }
 
 // WithKVType says the number format of keys and values. Without it, [KVF16]. [KVQ8] takes half the
 // memory and changes the scores a little.
 func WithKVType(kv KVType) RetrieverOption {
-	return func(o *retrieverOptions) { o.kv_type = C.uint32_t(kv) }
+	return func(o *retrieverOptions) { o.native.kv_type = C.uint32_t(kv) }
 }
 
 // WithDeterministic takes one question at a time, so that its answer is the same to the last bit
 // whatever else is asked. Otherwise the last digits may differ with what shares a step.
 func WithDeterministic() RetrieverOption {
-	return func(o *retrieverOptions) { o.deterministic = 1 }
+	return func(o *retrieverOptions) { o.native.deterministic = 1 }
+}
+
+// WithCacheDir names a folder for the warm file: what the model remembers of the table of contents,
+// written after the first answer and read by every later retriever with the same model, index and
+// options, which then need not decode it. A file or a folder that cannot be used is as none, and the
+// log says why. Whoever may write to the folder can change what is answered. Without it, no file.
+func WithCacheDir(folder string) RetrieverOption {
+	return func(o *retrieverOptions) { o.cacheDir = folder }
 }
 
 // NewRetriever makes a retriever. The index must have been built for the model's vocabulary. The
-// table of contents is decoded for the first question, or before by [Retriever.Warm].
+// table of contents is decoded, or read from the warm file, for the first question, or before by
+// [Retriever.Warm].
 func NewRetriever(model *Model, index *Index, options ...RetrieverOption) (*Retriever, error) {
 	m, err := model.acquire()
 	if err != nil {
@@ -69,11 +81,11 @@ func NewRetriever(model *Model, index *Index, options ...RetrieverOption) (*Retr
 	}
 	defer model.handle.release()
 	var o retrieverOptions
-	C.stair_retriever_options_init(&o, C.sizeof_stair_retriever_options)
+	C.stair_retriever_options_init(&o.native, C.sizeof_stair_retriever_options)
 	for _, option := range options {
 		option(&o)
 	}
-	return newRetriever(C.go_handle(m), index, &o)
+	return newRetriever(C.go_handle(m), index, &o.native, o.cacheDir)
 }
 
 // NewLexicalRetriever makes a retriever that needs no model: it ranks sections by the words that
@@ -81,16 +93,17 @@ func NewRetriever(model *Model, index *Index, options ...RetrieverOption) (*Retr
 // that share no word with the question score 0 and stand in document order. The sections' words are
 // read for the first question, or before by [Retriever.Warm].
 func NewLexicalRetriever(index *Index) (*Retriever, error) {
-	return newRetriever(0, index, nil)
+	return newRetriever(0, index, nil, "")
 }
 
-func newRetriever(model C.go_handle, index *Index, options *retrieverOptions) (*Retriever, error) {
+func newRetriever(model C.go_handle, index *Index, options *C.stair_retriever_options, cacheDir string) (*Retriever, error) {
 	x, err := index.acquire()
 	if err != nil {
 		return nil, err
 	}
 	defer index.handle.release()
-	native, err := made(C.go_retriever_new(model, C.go_handle(x), options))
+	folder, n := cText(cacheDir)
+	native, err := made(C.go_retriever_new(model, C.go_handle(x), options, folder, n))
 	if err != nil {
 		return nil, err
 	}
@@ -178,7 +191,7 @@ func (r *Retriever) Retrieve(ctx context.Context, question string, options ...Re
 }
 
 // Close releases the retriever. Questions in flight are still answered. If there are none, it waits
-// for the end of the model's current step. It always returns nil.
+// for the end of the model's current step, and of writing a warm file. It always returns nil.
 func (r *Retriever) Close() error {
 	r.handle.close()
 	return nil

@@ -100,8 +100,17 @@ static inline void go_index_free(go_handle index) {
     stair_index_free((stair_index *)index);
 }
 
+// The folder stands apart because cgo passes no Go struct with a Go pointer in it.
 static inline go_reply go_retriever_new(go_handle model, go_handle index,
-                                        const stair_retriever_options *options) {
+                                        const stair_retriever_options *given, const char *cache_dir,
+                                        size_t cache_dir_len) {
+    stair_retriever_options with_folder, *options = NULL;
+    if (given != NULL) {
+        with_folder = *given;
+        with_folder.cache_dir = cache_dir;
+        with_folder.cache_dir_len = cache_dir_len;
+        options = &with_folder;
+    }
     stair_retriever *retriever = NULL;
     stair_error *error = NULL;
     stair_status status = stair_retriever_new((const stair_model *)model,

@@ -59,7 +59,7 @@ main() {
     "$built/stair" build "$scratch/x.md" -m "$model" -o "$scratch/x.stair" --json >/dev/null
     for state in none cudart all; do
         STAIR_BACKENDS=$scratch/$state "$built/stair" retrieve -i "$scratch/x.stair" -m "$model" -k 1 --json \
-            --threads 1 "How do I travel?" >"$scratch/answer" 2>"$scratch/errors" ||
+            --no-cache --threads 1 "How do I travel?" >"$scratch/answer" 2>"$scratch/errors" ||
             fail "stair ended with $? ($state): $(cat "$scratch/errors")"
         [ ! -s "$scratch/errors" ] || fail "stair was not silent ($state): $(cat "$scratch/errors")"
         [ "$(wc -l <"$scratch/answer")" = 1 ] || fail "more than an answer ($state): $(cat "$scratch/answer")"

@@ -89,13 +89,14 @@ pub struct stair_stats {
     /// Tokens of the table of contents that were decoded while this question waited; 0 when it
     /// was decoded before.
     pub prefix_tokens: u32,
-    /// Always 0.
-    pub reserved: u32,
+    /// Tokens of the table of contents that were read from the warm file while this question waited,
+    /// rather than decoded.
+    pub restored_tokens: u32,
     /// How much of its probability the model gave to tokens that this document allows, along the
     /// best hit, 0 to 1: low when it wanted something that is not in this document. NaN without a
     /// model.
     pub legal_mass: f64,
-    /// Time for the table of contents.
+    /// Time for the table of contents, decoded or read.
     pub prefill_ms: f64,
     /// Time for the question and the search.
     pub search_ms: f64,
@@ -250,7 +251,7 @@ fn stats(legal_mass: f64, stats: &Stats) -> stair_stats {
         question_tokens: stats.question_tokens,
         search_tokens: stats.search_tokens,
         prefix_tokens: stats.prefix_tokens,
-        reserved: 0,
+        restored_tokens: stats.restored_tokens,
         legal_mass,
         prefill_ms: ms(stats.prefill),
         search_ms: ms(stats.search),

@@ -61,6 +61,14 @@ pub struct stair_retriever_options {
     pub deterministic: u32,
     /// Always 0.
     pub reserved: u32,
+    /// Path (UTF-8) of a folder for the warm file: what the model remembers of the table of contents,
+    /// written after the first answer and read by every later retriever with the same model, index
+    /// and options, which then need not decode it. It is made when it is not there. A file or a
+    /// folder that cannot be used is as none, and the log says why at STAIR_LOG_WARN. Whoever may
+    /// write to the folder can change what is answered. NULL or empty for no file.
+    pub cache_dir: *const c_char,
+    /// Length of the path in bytes, or STAIR_NTS.
+    pub cache_dir_len: usize,
 }
 
 // SAFETY: as the trait asks.
@@ -111,6 +119,8 @@ pub unsafe extern "C" fn stair_retriever_options_init(
         kv_type: 0,
         deterministic: 0,
         reserved: 0,
+        cache_dir: ptr::null(),
+        cache_dir_len: 0,
     };
     // SAFETY: the caller passes NULL or a struct of `size` bytes.
     fallible(ptr::null_mut(), || unsafe {
@@ -140,7 +150,8 @@ pub unsafe extern "C" fn stair_retrieve_options_init(
 }
 
 /// A retriever over `index` with `model`, both of which may be freed afterwards. It starts one
-/// thread; the table of contents is decoded for the first question, or by `stair_retriever_warm`.
+/// thread; the table of contents is decoded, or read from the warm file, for the first question or by
+/// `stair_retriever_warm`.
 /// `options` may be NULL. Free `*out` with `stair_retriever_free`.
 ///
 /// `model` may be NULL. Then the words that question and section have in common decide (BM25):
@@ -187,6 +198,9 @@ pub unsafe extern "C" fn stair_retriever_new(
             }
         };
         options.deterministic = flag(given.deterministic, "deterministic")?;
+        // SAFETY: the header says what the pointer is.
+        options.cache_dir =
+            unsafe { text::optional_path(given.cache_dir, given.cache_dir_len, "cache_dir")? };
         let retriever = match model {
             Some(model) => Retriever::new(Arc::clone(&model.model), index, &options)?,
             None => Retriever::lexical(index),
@@ -198,7 +212,7 @@ pub unsafe extern "C" fn stair_retriever_new(
     })
 }
 
-/// Decodes the table of contents, if it is not yet, and returns when that is done: then the first
+/// Decodes the table of contents, or reads it from the warm file, if it is not there yet, and returns when that is done: then the first
 /// question need not wait. Without a model it reads the sections' words. `cancel` may be NULL.
 ///
 /// STAIR_ERR_CANCELLED, STAIR_ERR_DECODE, STAIR_ERR_CLOSED, STAIR_ERR_INVALID_HANDLE.
@@ -211,7 +225,7 @@ pub unsafe extern "C" fn stair_retriever_warm(
     fallible(error, || {
         // SAFETY: the header says what the pointer is.
         let cancel = unsafe { cancel::token(cancel) };
-        RETRIEVERS.find(retriever)?.warm(&cancel)
+        RETRIEVERS.find(retriever)?.warm(&cancel).map(|_| ())
     })
 }
 
@@ -268,7 +282,7 @@ pub unsafe extern "C" fn stair_retrieve(
 }
 
 /// Frees a retriever and ends its thread. NULL is allowed. Calls that are under way end first,
-/// undisturbed, on their own threads.
+/// undisturbed, on their own threads; a warm file is written to its end.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn stair_retriever_free(retriever: *mut stair_retriever) {
     infallible((), || RETRIEVERS.remove(retriever));

@@ -73,6 +73,25 @@ pub(super) unsafe fn path(text: *const c_char, len: usize) -> Result<PathBuf> {
     Ok(PathBuf::from(text))
 }
 
+/// An argument as a path, or `None` when it is NULL or empty.
+///
+/// # Safety
+///
+/// As [`bytes`].
+pub(super) unsafe fn optional_path(
+    text: *const c_char,
+    len: usize,
+    name: &'static str,
+) -> Result<Option<PathBuf>> {
+    // SAFETY: as the caller promises.
+    let text = unsafe { utf8(text, len, name) }?;
+    if text.contains('\0') {
+        let what = format!("the path {text:?} has a NUL: give a folder's path");
+        return Err(Error::InvalidArgument(what));
+    }
+    Ok((!text.is_empty()).then(|| PathBuf::from(text)))
+}
+
 /// A text that C may read for as long as its owner lives.
 #[derive(Debug)]
 pub(super) struct Text(Box<[u8]>);

@@ -67,6 +67,9 @@ pub struct Context<'m> {
     model: &'m Model,
     kv_type: KvType,
     flash: bool,
+    /// Tokens of a decode as they were asked for. llama.cpp grants fewer only where the whole
+    /// context is smaller, and then a prefix is one decode either way.
+    piece: u32,
 }
 
 impl ContextOptions {
@@ -196,6 +199,7 @@ impl<'m> Context<'m> {
             model,
             kv_type: options.kv_type,
             flash: with_flash,
+            piece: batch,
         })
     }
 
@@ -343,7 +347,7 @@ impl LanguageModel for Context<'_> {
             self.kv_type,
             self.flash,
             // Other pieces of a prefix add in another order.
-            self.capacity.batch,
+            self.piece,
         );
         log::emit(Level::Debug, &format!("a state depends on {key}"));
         Some(xxh3_128(key.as_bytes()))
@@ -392,9 +396,8 @@ impl LanguageModel for Context<'_> {
             self.lengths[at] = tokens;
             return Ok(());
         }
-        self.llama
-            .kv_cache_seq_rm(id, None, None)
-            .map_err(|error| Error::Decode(error.to_string()))?;
+        // All of it: a cell at an impossible position would survive the emptying of its sequence.
+        self.clear_all();
         internal("llama.cpp does not take the state")
     }
 }

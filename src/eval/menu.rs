@@ -88,7 +88,7 @@ impl System for Menu {
 
     fn warm(&self) -> Result<()> {
         self.titles.warm(&CancelToken::new())?;
-        self.numbers.warm(&CancelToken::new())
+        self.numbers.warm(&CancelToken::new()).map(|_| ())
     }
 
     fn answer(&self, question: &str) -> Result<Answer> {

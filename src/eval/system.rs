@@ -78,7 +78,7 @@ impl System for Retrieving<'_> {
     }
 
     fn warm(&self) -> Result<()> {
-        self.retriever.warm(&crate::CancelToken::new())
+        self.retriever.warm(&crate::CancelToken::new()).map(|_| ())
     }
 
     fn answer(&self, question: &str) -> Result<Answer> {

@@ -153,7 +153,8 @@ pub trait LanguageModel {
     ///
     /// # Errors
     ///
-    /// [`crate::Error::Internal`] when the state does not fit; `seq` is then still empty.
+    /// [`crate::Error::Internal`] when the state does not fit. `seq` is then still empty; so are all
+    /// others if it was found out late.
     fn set_state(&mut self, seq: Seq, state: &[u8], tokens: u32) -> Result<()> {
         let (seq, len) = (seq.0, state.len());
         let what = format!("a state of {tokens} tokens, {len} bytes, for sequence {seq}");

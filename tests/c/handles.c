@@ -200,6 +200,14 @@ static void test_making(stair_model *model, stair_index *index)
     options.deterministic = 1;
     options.context_tokens = 16;
     FAILS(STAIR_ERR_CONTEXT_TOO_SMALL, stair_retriever_new(model, index, &options, &none, e));
+    options.context_tokens = 0;
+    options.cache_dir_len = 4;
+    FAILS(STAIR_ERR_NULL_POINTER, stair_retriever_new(model, index, &options, &none, e));
+    options.cache_dir = "a\xff.";
+    options.cache_dir_len = 3;
+    FAILS(STAIR_ERR_INVALID_UTF8, stair_retriever_new(model, index, &options, &none, e));
+    options.cache_dir = "a\0b";
+    FAILS(STAIR_ERR_INVALID_ARGUMENT, stair_retriever_new(model, index, &options, &none, e));
     REFUSES_SIZES(stair_retriever_options, object,
                   stair_retriever_new(model, index, object, &none, e));
 

@@ -122,7 +122,7 @@ AT(stair_build_options, format, 4);
 AT(stair_build_options, omit_text, 8);
 AT(stair_build_options, keep_front_matter, 12);
 
-SIZE(stair_retriever_options, 32);
+SIZE(stair_retriever_options, 48);
 AT(stair_retriever_options, struct_size, 0);
 AT(stair_retriever_options, threads, 4);
 AT(stair_retriever_options, context_tokens, 8);
@@ -131,6 +131,8 @@ AT(stair_retriever_options, max_parallel, 16);
 AT(stair_retriever_options, kv_type, 20);
 AT(stair_retriever_options, deterministic, 24);
 AT(stair_retriever_options, reserved, 28);
+AT(stair_retriever_options, cache_dir, 32);
+AT(stair_retriever_options, cache_dir_len, 40);
 
 SIZE(stair_retrieve_options, 20);
 AT(stair_retrieve_options, struct_size, 0);
@@ -162,7 +164,7 @@ AT(stair_stats, decodes, 4);
 AT(stair_stats, question_tokens, 8);
 AT(stair_stats, search_tokens, 12);
 AT(stair_stats, prefix_tokens, 16);
-AT(stair_stats, reserved, 20);
+AT(stair_stats, restored_tokens, 20);
 AT(stair_stats, legal_mass, 24);
 AT(stair_stats, prefill_ms, 32);
 AT(stair_stats, search_ms, 40);

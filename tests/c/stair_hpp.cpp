@@ -146,6 +146,24 @@ void words(const stair::index& index) {
   CHECK(is(retriever.try_retrieve(" "), stair::errc::empty_question));
 }
 
+void keeps(const stair::model& model, const stair::index& index, const std::string& folder) {
+  stair::retriever_options options;
+  options.deterministic = true;
+  options.cache_dir = folder;
+  std::vector<stair::results> found;
+  for (int i = 0; i < 2; ++i) {
+    const stair::retriever retriever = take(stair::retriever::try_make(model, index, options));
+    found.push_back(take(retriever.try_retrieve(question)));
+  }
+  const stair::statistics &cold = found[0].stats(), &warm = found[1].stats();
+  CHECK(cold.prefix_tokens > 0 && cold.restored_tokens == 0);
+  CHECK(warm.prefix_tokens == 0 && warm.restored_tokens == cold.prefix_tokens);
+  for (std::size_t i = 0; i < found[0].size(); ++i) {
+    CHECK(found[0][i].section == found[1][i].section);
+    CHECK(found[0][i].log_prob == found[1][i].log_prob);
+  }
+}
+
 void answers(const stair::retriever& retriever, const stair::index& index) {
   CHECK(retriever.try_warm().has_value());
   stair::results found = take(retriever.try_retrieve(question));
@@ -275,6 +293,7 @@ int main(int argc, char** argv) {
     const stair::retriever retriever = take(stair::retriever::try_make(one, asked));
     words(asked);
     answers(retriever, asked);
+    keeps(one, asked, scratch + ".cache");
   }
   logging(model_path);
 #ifndef STAIR_NO_EXCEPTIONS

@@ -95,6 +95,8 @@ namespace Stair
             internal uint KvType;
             internal uint Deterministic;
             internal uint Reserved;
+            internal IntPtr CacheDir;
+            internal UIntPtr CacheDirLen;
         }
 
         [StructLayout(LayoutKind.Sequential)]
@@ -135,7 +137,7 @@ namespace Stair
             internal uint QuestionTokens;
             internal uint SearchTokens;
             internal uint PrefixTokens;
-            internal uint Reserved;
+            internal uint RestoredTokens;
             internal double LegalMass;
             internal double PrefillMs;
             internal double SearchMs;

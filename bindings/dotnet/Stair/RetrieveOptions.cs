@@ -108,6 +108,15 @@ namespace Stair
         /// <summary>One question at a time: bit-equal scores, whatever else is asked.</summary>
         public bool Deterministic { get; set; }
 
+        /// <summary>
+        /// A folder for the warm file: what the model remembers of the table of contents, written
+        /// after the first answer and read by every later retriever with the same model, index and
+        /// options, which then need not decode it. A file or a folder that cannot be used is as
+        /// none, and the log says why. Whoever may write to the folder can change what is answered.
+        /// Null or empty for no file.
+        /// </summary>
+        public string CacheDir { get; set; }
+
         internal Native.RetrieverOptions ToNative()
         {
             Native.RetrieverOptions options;

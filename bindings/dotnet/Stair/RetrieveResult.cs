@@ -73,6 +73,7 @@ namespace Stair
             QuestionTokens = checked((int)stats.QuestionTokens);
             SearchTokens = checked((int)stats.SearchTokens);
             PrefixTokens = checked((int)stats.PrefixTokens);
+            RestoredTokens = checked((int)stats.RestoredTokens);
             Prefill = Milliseconds(stats.PrefillMs);
             Search = Milliseconds(stats.SearchMs);
             Total = Milliseconds(stats.TotalMs);
@@ -93,7 +94,13 @@ namespace Stair
         /// </summary>
         public int PrefixTokens { get; }
 
-        /// <summary>The time for the table of contents.</summary>
+        /// <summary>
+        /// Tokens of the table of contents that were read from the warm file while this question
+        /// waited, rather than decoded.
+        /// </summary>
+        public int RestoredTokens { get; }
+
+        /// <summary>The time for the table of contents, decoded or read.</summary>
         public TimeSpan Prefill { get; }
 
         /// <summary>The time for the question and the search.</summary>

@@ -15,7 +15,7 @@ namespace Stair
 
         /// <summary>
         /// Makes a retriever. It keeps what it needs of the model and of the index. The table of
-        /// contents is decoded for the first question, or by <see cref="Warm"/>.
+        /// contents is decoded, or read from the warm file, for the first question, or by <see cref="Warm"/>.
         /// </summary>
         /// <param name="model">The model.</param>
         /// <param name="index">An index that was built for the model's vocabulary.</param>
@@ -32,9 +32,21 @@ namespace Stair
                 throw new ArgumentNullException(nameof(index));
             }
             var native = (options ?? new RetrieverOptions()).ToNative();
-            IntPtr error;
-            StairException.ThrowIfFailed(
-                Native.stair_retriever_new(model.Handle, index.Handle, ref native, out handle, out error), error);
+            var cacheDir = new Utf8(options?.CacheDir);
+            // The call reads the path where it lies.
+            var pinned = GCHandle.Alloc(cacheDir.Bytes ?? new byte[1], GCHandleType.Pinned);
+            try
+            {
+                native.CacheDir = pinned.AddrOfPinnedObject();
+                native.CacheDirLen = cacheDir.Length;
+                IntPtr error;
+                StairException.ThrowIfFailed(
+                    Native.stair_retriever_new(model.Handle, index.Handle, ref native, out handle, out error), error);
+            }
+            finally
+            {
+                pinned.Free();
+            }
         }
 
         private StairRetriever(RetrieverHandle handle)

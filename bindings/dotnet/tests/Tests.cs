@@ -246,6 +246,7 @@ internal static class Tests
             Test("documents that cannot be indexed", BuildErrors);
             Test("an answer is complete and consistent with the index", Answer);
             Test("words beside what the model says", LexicalWeight);
+            Test("the warm file", WarmFile);
             Test("words without a model", Lexical);
             Test("questions in any script", Scripts);
             Test("questions that are not usable", BadQuestions);
@@ -393,6 +394,42 @@ internal static class Tests
             Check(answer.Stats.Total > TimeSpan.Zero && answer.Stats.Total < TimeSpan.FromMinutes(10), "time");
             Same(0, answer.Stats.PrefixTokens, "prefix tokens when warm");
             retriever.Retrieve(Question, new RetrieveOptions { K = 1, Scoring = Scoring.Local });
+        }
+
+        private void WarmFile()
+        {
+            string folder = System.IO.Path.Combine(
+                System.IO.Path.GetTempPath(), "stair-w\u00e4rme-" + Guid.NewGuid().ToString("N"));
+            try
+            {
+                var options = new RetrieverOptions { Deterministic = true, CacheDir = folder };
+                var answers = new List<RetrieveResult>();
+                for (int i = 0; i < 2; i++)
+                {
+                    using (var one = new StairRetriever(model, index, options))
+                    {
+                        answers.Add(one.Retrieve(Question));
+                    }
+                }
+                var cold = answers[0].Stats;
+                var warm = answers[1].Stats;
+                Check(cold.PrefixTokens > 0 && cold.RestoredTokens == 0, "decoded first");
+                Check(warm.PrefixTokens == 0 && warm.RestoredTokens == cold.PrefixTokens, "restored then");
+                for (int i = 0; i < answers[0].Hits.Count; i++)
+                {
+                    Same(answers[0].Hits[i].Section, answers[1].Hits[i].Section, "section");
+                    Same(answers[0].Hits[i].LogProb, answers[1].Hits[i].LogProb, "to the bit");
+                }
+                options.CacheDir = "a\0b";
+                Throws(StairErrorCode.InvalidArgument, () => new StairRetriever(model, index, options).Dispose());
+            }
+            finally
+            {
+                if (System.IO.Directory.Exists(folder))
+                {
+                    System.IO.Directory.Delete(folder, true);
+                }
+            }
         }
 
         private void LexicalWeight()

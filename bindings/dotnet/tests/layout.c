@@ -73,6 +73,8 @@ int main(void)
     FIELD(stair_retriever_options, kv_type);
     FIELD(stair_retriever_options, deterministic);
     FIELD(stair_retriever_options, reserved);
+    FIELD(stair_retriever_options, cache_dir);
+    FIELD(stair_retriever_options, cache_dir_len);
 
     SIZE(stair_retrieve_options);
     FIELD(stair_retrieve_options, struct_size);
@@ -104,7 +106,7 @@ int main(void)
     FIELD(stair_stats, question_tokens);
     FIELD(stair_stats, search_tokens);
     FIELD(stair_stats, prefix_tokens);
-    FIELD(stair_stats, reserved);
+    FIELD(stair_stats, restored_tokens);
     FIELD(stair_stats, legal_mass);
     FIELD(stair_stats, prefill_ms);
     FIELD(stair_stats, search_ms);

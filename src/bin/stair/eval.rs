@@ -1,5 +1,6 @@
 //! `stair eval`: the figures of one system over a split of questions.
 
+use crate::cache::CacheArgs;
 use crate::figures;
 use crate::model::ModelArgs;
 use crate::output::{self, Failure};
@@ -61,6 +62,8 @@ pub struct Args {
     /// Threads that compute [default: all that the process may use]
     #[arg(long, value_name = "N")]
     threads: Option<u32>,
+    #[command(flatten)]
+    cache: CacheArgs,
     /// Questions to ask at the same time; with more than 1 no times are recorded
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=8))]
     callers: u32,
@@ -144,6 +147,7 @@ fn model(args: &Args) -> Result<Model, Failure> {
 fn options(args: &Args) -> RetrieverOptions {
     let mut options = RetrieverOptions::default();
     options.threads = args.threads;
+    options.cache_dir = args.cache.folder();
     options
 }
 

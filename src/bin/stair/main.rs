@@ -2,6 +2,7 @@
 
 mod audit;
 mod build;
+mod cache;
 mod compare;
 mod eval;
 mod figures;
@@ -16,6 +17,7 @@ mod retrieve;
 mod train_data;
 mod tune;
 mod tuned;
+mod warm;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -34,6 +36,8 @@ enum Command {
     Build(build::Args),
     /// Ask an index questions
     Retrieve(retrieve::Args),
+    /// Keep what a model remembers of an index's table of contents
+    Warm(warm::Args),
     /// Show what is in an index
     Inspect(inspect::Args),
     /// Check every invariant of an index
@@ -62,6 +66,7 @@ fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Build(args) => build::run(&args),
         Command::Retrieve(args) => retrieve::run(&args),
+        Command::Warm(args) => warm::run(&args),
         Command::Inspect(args) => inspect::run(&args),
         Command::Verify(args) => inspect::verify(&args),
         Command::ImportOpenstax(args) => import_openstax::run(&args),

@@ -1,8 +1,8 @@
 //! Options about the model that several subcommands take.
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use stair::tokens::{Tokenizer, TokenizerJson};
-use stair::{Error, Model, ModelOptions, Result};
+use stair::{Error, KvType, Model, ModelOptions, Result};
 use std::path::PathBuf;
 
 /// The model, and where it runs.
@@ -28,6 +28,25 @@ impl ModelArgs {
         options.gpu_layers = self.gpu_layers;
         options.mmap = !self.no_mmap;
         Model::open(path, &options).map(Some)
+    }
+}
+
+/// Number types of keys and values.
+#[derive(Clone, Copy, ValueEnum)]
+pub enum KvArg {
+    F16,
+    #[value(name = "q8_0")]
+    Q8_0,
+    F32,
+}
+
+impl From<KvArg> for KvType {
+    fn from(arg: KvArg) -> Self {
+        match arg {
+            KvArg::F16 => Self::F16,
+            KvArg::Q8_0 => Self::Q8_0,
+            KvArg::F32 => Self::F32,
+        }
     }
 }
 

@@ -1,15 +1,14 @@
 //! `stair retrieve`: questions in, sections out.
 
-use crate::model::ModelArgs;
+use crate::cache::CacheArgs;
+use crate::model::{KvArg, ModelArgs};
 use crate::output::{self, Failure};
 use crate::tuned::{self, Answer};
 use clap::ValueEnum;
 use serde_json::{Value, json};
 use stair::eval::{Tuning, tuning::Refusal};
 use stair::search::Scoring;
-use stair::{
-    CancelToken, Error, Hit, Index, KvType, RetrieveOptions, Retriever, RetrieverOptions, Stats,
-};
+use stair::{CancelToken, Error, Hit, Index, RetrieveOptions, Retriever, RetrieverOptions, Stats};
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, IsTerminal, Write};
 use std::path::PathBuf;
@@ -74,6 +73,8 @@ pub struct Args {
     /// Bit-equal scores whatever else is asked: one question at a time
     #[arg(long)]
     deterministic: bool,
+    #[command(flatten)]
+    cache: CacheArgs,
     /// Read the index into memory rather than map it, for network drives
     #[arg(long)]
     copy: bool,
@@ -85,14 +86,6 @@ pub struct Args {
 enum ScoringArg {
     Exact,
     Local,
-}
-
-#[derive(Clone, Copy, ValueEnum)]
-enum KvArg {
-    F16,
-    #[value(name = "q8_0")]
-    Q8_0,
-    F32,
 }
 
 pub fn run(args: &Args) -> Result<ExitCode, Failure> {
@@ -140,12 +133,9 @@ impl Args {
         options.max_question_tokens = self.max_question_tokens;
         options.max_parallel = self.max_parallel;
         options.context_tokens = self.context;
-        options.kv_type = match self.kv_type {
-            KvArg::F16 => KvType::F16,
-            KvArg::Q8_0 => KvType::Q8_0,
-            KvArg::F32 => KvType::F32,
-        };
+        options.kv_type = self.kv_type.into();
         options.deterministic = self.deterministic;
+        options.cache_dir = self.cache.folder();
         options
     }
 
@@ -303,6 +293,7 @@ fn stats_json(stats: &Stats) -> Value {
         "question_tokens": stats.question_tokens,
         "search_tokens": stats.search_tokens,
         "prefix_tokens": stats.prefix_tokens,
+        "restored_tokens": stats.restored_tokens,
         "prefill_ms": ms(stats.prefill),
         "search_ms": ms(stats.search),
         "total_ms": ms(stats.total),

@@ -1,5 +1,6 @@
 //! `stair tune`: what a model and an index need to know of each other.
 
+use crate::cache::CacheArgs;
 use crate::figures::percent;
 use crate::model::ModelArgs;
 use crate::output::{self, Failure};
@@ -47,6 +48,8 @@ pub struct Args {
     /// Threads that compute [default: all that the process may use]
     #[arg(long, value_name = "N")]
     threads: Option<u32>,
+    #[command(flatten)]
+    cache: CacheArgs,
 }
 
 pub fn run(args: &Args) -> Result<ExitCode, Failure> {
@@ -93,6 +96,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
 fn retriever(args: &Args, model: &Path, index: &Arc<Index>) -> Result<Retriever, Failure> {
     let mut options = RetrieverOptions::default();
     options.threads = args.threads;
+    options.cache_dir = args.cache.folder();
     let Some(model) = args.model.open()? else {
         return Err(Error::NotAFile(model.to_path_buf()).into());
     };

@@ -6,6 +6,7 @@ use crate::search::model::Capacity;
 use crate::search::{Scoring, top_k};
 use crate::toc::{ReadOptions, read_markdown};
 use crate::tokens::testing::Bytes;
+use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 const PARALLEL: usize = 4;
@@ -48,6 +49,7 @@ fn eventually(condition: impl Fn() -> bool, what: &str) {
 struct Mock {
     capacity: Capacity,
     sequences: Vec<Vec<u32>>,
+    refuses_states: bool,
     control: Arc<Control>,
 }
 
@@ -62,6 +64,7 @@ impl Mock {
                 context: 1 << 20,
             },
             sequences: vec![Vec::new(); sequences],
+            refuses_states: false,
             control: Arc::default(),
         }
     }
@@ -120,6 +123,22 @@ impl LanguageModel for Mock {
         }
         Ok(())
     }
+
+    fn state(&mut self, seq: Seq) -> Result<Vec<u8>> {
+        let sequence = &self.sequences[usize::from(seq.0)];
+        Ok(bytemuck::cast_slice(sequence).to_vec())
+    }
+
+    fn set_state(&mut self, seq: Seq, state: &[u8], tokens: u32) -> Result<()> {
+        let sequence = &mut self.sequences[usize::from(seq.0)];
+        assert!(sequence.is_empty());
+        if self.refuses_states || state.len() != 4 * tokens as usize {
+            return Err(Error::Internal("refused".to_owned()));
+        }
+        let tokens = state.chunks_exact(4);
+        sequence.extend(tokens.map(bytemuck::pod_read_unaligned::<u32>));
+        Ok(())
+    }
 }
 
 fn logits(tokens: &[u32]) -> Vec<f32> {
@@ -172,6 +191,18 @@ fn request(index: &Index, question: &str, k: usize) -> Request {
 /// Runs `body` while a worker with `model` serves the queue.
 fn serve(model: Mock, body: impl FnOnce(&Index, &Queue, &Control)) {
     let (index, queue) = (index(), Queue::new(usize::MAX));
+
+    serve_with(model, None, body);
+}
+
+/// The same with a warm file in a folder, under a key.
+fn serve_with(
+    model: Mock,
+    warm: Option<(&Path, u128)>,
+    body: impl FnOnce(&Index, &Queue, &Control),
+) {
+    let (index, queue) = (index(), Queue::new(usize::MAX));
+    let warm = warm.map(|(folder, key)| WarmFile::new(folder, key, index.prefix()));
     let control = Arc::clone(&model.control);
     let title = index.longest_title() as usize;
     let division = Division {
@@ -191,7 +222,10 @@ fn serve(model: Mock, body: impl FnOnce(&Index, &Queue, &Control)) {
     crate::panics::silence();
     std::thread::scope(|scope| {
         let close = Close(&queue);
-        scope.spawn(|| Worker::new(model, &index, &queue, division).run());
+        scope.spawn(|| {
+            let worker = Worker::new(model, &index, &queue, division);
+            worker.with_warm_file(warm).run();
+        });
         body(&index, &queue, &control);
         drop(close);
     });
@@ -595,5 +629,69 @@ fn who_comes_when_too_many_wait_is_told_at_once_with_both_numbers() {
             let error = caller.join().expect("no panic");
             assert!(matches!(error, Some(Error::Decode(_))), "{error:?}");
         }
+
+/// Asks a worker with a warm file in `folder` its first question.
+fn first_answer(folder: &Path, model: Mock, key: u128) -> Outcome {
+    let mut outcome = Outcome::default();
+    serve_with(model, Some((folder, key)), |index, queue, _| {
+        outcome = queue.ask(request(index, "Where?", 3)).expect("answers");
+    });
+    outcome
+}
+
+/// Tokens of the prefix that were decoded, and that were restored.
+fn prefix_of(outcome: &Outcome) -> (usize, usize) {
+    let Outcome {
+        prefix_tokens,
+        restored_tokens,
+        ..
+    } = outcome;
+    (*prefix_tokens as usize, *restored_tokens as usize)
+}
+
+#[test]
+fn the_prefix_is_written_after_the_first_answer_and_read_by_the_next_worker() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let prefix = index().prefix().len();
+    let first = first_answer(folder.path(), Mock::new(96, 64), 1);
+    assert_eq!(prefix_of(&first), (prefix, 0));
+    let again = Mock::new(96, 64);
+    let control = Arc::clone(&again.control);
+    let second = first_answer(folder.path(), again, 1);
+    assert_eq!(prefix_of(&second), (0, prefix));
+    assert_eq!(control.prefix_tokens.load(Ordering::SeqCst), 0);
+    assert_eq!(first.found, second.found);
+    // Under another key there is nothing.
+    let other = first_answer(folder.path(), Mock::new(96, 64), 2);
+    assert_eq!(prefix_of(&other), (prefix, 0));
+}
+
+#[test]
+fn a_state_that_the_model_refuses_is_decoded_and_written_anew() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let prefix = index().prefix().len();
+    let first = first_answer(folder.path(), Mock::new(96, 64), 1);
+    let path = WarmFile::new(folder.path(), 1, index().prefix());
+    let written = || std::fs::metadata(path.path()).and_then(|file| file.modified());
+    let before = written().expect("is there");
+    let mut picky = Mock::new(96, 64);
+    picky.refuses_states = true;
+    let refused = first_answer(folder.path(), picky, 1);
+    assert_eq!(prefix_of(&refused), (prefix, 0));
+    assert_eq!(refused.found, first.found);
+    assert!(written().expect("is there") > before);
+}
+
+#[test]
+fn after_a_decode_that_fails_a_restored_prefix_is_decoded() {
+    let folder = tempfile::tempdir().expect("a folder");
+    first_answer(folder.path(), Mock::new(96, 64), 1);
+    let model = Mock::new(96, 64);
+    model.control.fail_at.store(1, Ordering::SeqCst);
+    serve_with(model, Some((folder.path(), 1)), |index, queue, _| {
+        let first = queue.ask(request(index, "Where?", 3));
+        assert!(matches!(first, Err(Error::Decode(_))), "{first:?}");
+        let second = queue.ask(request(index, "Where?", 3)).expect("answers");
+        assert_eq!(prefix_of(&second), (index.prefix().len(), 0));
     });
 }
