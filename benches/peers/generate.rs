@@ -1,6 +1,7 @@
 //! Generating one title, greedily, after a warm prefix.
 
 use crate::Anything;
+use crate::constraints::{self, Pick};
 use crate::llama::Llama;
 use crate::protocol::{Answer, Ask, Document};
 use crate::serve::Serving;
@@ -18,20 +19,9 @@ struct Generator {
     most: usize,
 }
 
-/// Chooses the next token.
-trait Pick {
-    /// Begins a title.
-    fn reset(&mut self) {}
-
-    /// The next token.
-    fn pick(&mut self, llama: &Llama) -> Anything<u32>;
-}
-
 pub fn open(document: &Document, constraint: Constraint) -> Anything<Box<dyn Serving>> {
     let llama = Llama::open(document)?;
-    let constraint: Box<dyn Pick> = match constraint {
-        Constraint::None => Box::new(Free),
-    };
+    let constraint = constraints::open(document, &llama, constraint)?;
     let titles = document.titles.iter();
     Ok(Box::new(Generator {
         llama,
@@ -52,7 +42,7 @@ pub fn open(document: &Document, constraint: Constraint) -> Anything<Box<dyn Ser
 impl Serving for Generator {
     fn answer(&mut self, ask: &Ask) -> Anything<Answer> {
         let mut text = Vec::new();
-        self.constraint.reset();
+        self.constraint.begin();
         self.llama.ask(&ask.tokens)?;
         for _ in 0..self.most {
             let token = self.constraint.pick(&self.llama)?;
@@ -78,23 +68,4 @@ impl Serving for Generator {
             ..Answer::default()
         })
     }
-}
-
-/// Whatever the model likes best.
-struct Free;
-
-impl Pick for Free {
-    fn pick(&mut self, llama: &Llama) -> Anything<u32> {
-        best(llama.logits()).ok_or_else(|| "no logits".into())
-    }
-}
-
-fn best(logits: &[f32]) -> Option<u32> {
-    let mut best: Option<(u32, f32)> = None;
-    for (token, &logit) in (0..).zip(logits) {
-        if best.is_none_or(|(_, most)| logit > most) {
-            best = Some((token, logit));
-        }
-    }
-    best.map(|(token, _)| token)
 }

@@ -9,7 +9,9 @@
 //! weighs on all of them alike.
 
 mod child;
+mod constraints;
 mod document;
+mod every_title;
 mod generate;
 mod llama;
 mod ours;

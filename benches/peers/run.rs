@@ -36,12 +36,25 @@ pub struct Args {
     /// Threads that compute, in every system [default: all that the process may use]
     #[arg(long)]
     threads: Option<u32>,
+    /// Questions for transformers without a prefix cache, which takes long: so many of the others,
+    /// evenly spread
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    cold: usize,
+    /// The Python of an environment with PyTorch and transformers
+    #[arg(long)]
+    python: Option<PathBuf>,
+    /// Folder with node-llama-cpp in its node_modules
+    #[arg(long)]
+    node: Option<PathBuf>,
     /// Only these systems
     #[arg(long, value_delimiter = ',')]
     systems: Vec<String>,
     /// Folder for predictions, logs and the record of the run
     #[arg(long)]
     out: PathBuf,
+    /// Where the figures go: name to number
+    #[arg(long, value_name = "PEERS.json")]
+    figures: Option<PathBuf>,
 }
 
 struct Contender {
@@ -99,8 +112,14 @@ pub fn run(args: &Args) -> Anything {
     }
     let index = Index::open(&args.index)?;
     let sections = Sections::new(&index);
+    let count = asked.len();
     for (i, asked) in asked.iter().enumerate() {
         for contender in &mut contenders {
+            if matches!(contender.system.engine, Engine::Python("cold"))
+                && !is_drawn(i, count, args.cold)
+            {
+                continue;
+            }
             let answer = contender
                 .running
                 .ask(&asked.ask)
@@ -108,7 +127,7 @@ pub fn run(args: &Args) -> Anything {
             let prediction = prediction(contender.system, &sections, asked, answer);
             contender.predictions.push(prediction);
         }
-        eprintln!("question {} of {}", i + 1, args.n);
+        eprintln!("question {} of {count}", i + 1);
     }
     record.load_average = load();
     for contender in contenders {
@@ -129,14 +148,33 @@ pub fn run(args: &Args) -> Anything {
     }
     let bytes = serde_json::to_vec_pretty(&record)?;
     files::write_atomically(&table::record_path(&args.out), &bytes)?;
-    table::print(&args.out, None)
+    table::print(&args.out, args.figures.as_deref())
 }
 
 fn start(args: &Args, system: &System, document: &Path) -> Anything<Running> {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/peers");
     let command = match system.engine {
-        Engine::Ours(_) | Engine::Llama(_) => {
+        Engine::Ours(_) | Engine::Llama(_) | Engine::EveryTitle => {
             let mut command = Command::new(std::env::current_exe()?);
             command.arg("serve").arg(system.name).arg(document);
+            command
+        }
+        Engine::Python(variant) => {
+            let python = args.python.as_ref().ok_or("no --python was given")?;
+            let mut command = Command::new(python);
+            command
+                .arg(here.join("transformers_peer.py"))
+                .arg(variant)
+                .arg(document);
+            command
+        }
+        Engine::Node => {
+            let folder = args.node.as_ref().ok_or("no --node was given")?;
+            // Node looks for packages from the program's own folder up.
+            let program = folder.join("node_peer.mjs");
+            std::fs::copy(here.join("node_peer.mjs"), &program)?;
+            let mut command = Command::new("node");
+            command.arg(program).arg(document);
             command
         }
     };
@@ -175,6 +213,12 @@ fn prediction(
         answerable: None,
         error: None,
     }
+}
+
+/// Whether the `i`th of `count` is among `drawn` that are evenly spread.
+fn is_drawn(i: usize, count: usize, drawn: usize) -> bool {
+    let drawn = drawn.min(count);
+    i * drawn / count != (i + 1) * drawn / count
 }
 
 pub fn predictions_path(out: &Path, system: &System) -> PathBuf {

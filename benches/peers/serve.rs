@@ -2,7 +2,7 @@
 
 use crate::protocol::{Answer, Ask, Document, Ready};
 use crate::systems::{self, Engine};
-use crate::{Anything, generate, ours};
+use crate::{Anything, every_title, generate, ours};
 use std::collections::BTreeMap;
 use std::ffi::CStr;
 use std::io::{BufRead, Write};
@@ -33,6 +33,7 @@ pub fn run(args: &Args) -> Anything {
     let mut serving: Box<dyn Serving> = match engine {
         Some(Engine::Ours(how)) => ours::open(&document, how)?,
         Some(Engine::Llama(constraint)) => generate::open(&document, constraint)?,
+        Some(Engine::EveryTitle) => every_title::open(&document)?,
         _ => return Err(format!("{} is no system of this program", args.system).into()),
     };
     let mut out = std::io::stdout().lock();

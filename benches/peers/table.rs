@@ -60,7 +60,37 @@ enum Bound {
     AtMost(f64),
 }
 
-const GOALS: [Goal; 2] = [
+const GOALS: [Goal; 7] = [
+    Goal {
+        name: "transformers_cold_over_stair",
+        over: "transformers-cold",
+        under: "stair",
+        goal: Bound::AtLeast(40.0),
+    },
+    Goal {
+        name: "transformers_warm_over_stair",
+        over: "transformers-warm",
+        under: "stair",
+        goal: Bound::AtLeast(5.0),
+    },
+    Goal {
+        name: "grammar_over_stair",
+        over: "grammar",
+        under: "stair",
+        goal: Bound::AtLeast(3.0),
+    },
+    Goal {
+        name: "llguidance_over_stair",
+        over: "llguidance",
+        under: "stair",
+        goal: Bound::AtLeast(3.0),
+    },
+    Goal {
+        name: "nprompt_over_stair",
+        over: "nprompt",
+        under: "stair",
+        goal: Bound::AtLeast(10.0),
+    },
     Goal {
         name: "p50_top3_over_floor",
         over: "stair",
@@ -103,6 +133,7 @@ pub fn print(out: &Path, figures: Option<&Path>) -> Anything {
     }
     systems_table(&rows, &record);
     ratios(&rows);
+    agreement(&rows);
     let figures_found = goals(&rows);
     println!("\nload average at the end: {}", record.load_average);
     if let Some(path) = figures {
@@ -173,6 +204,41 @@ fn ratios(rows: &[Row]) {
             .collect();
         println!("| {} | {} |", over.system.name, cells.join(" | "));
     }
+}
+
+/// Whether scoring every title ranks as the search does, which is the same sum of logarithms.
+fn agreement(rows: &[Row]) {
+    let row = |name| rows.iter().find(|row| row.system.name == name);
+    let (Some(ours), Some(every)) = (row("stair"), row("nprompt")) else {
+        return;
+    };
+    let of_ours: HashMap<&str, &Prediction> = ours
+        .predictions
+        .iter()
+        .map(|prediction| (prediction.id.as_str(), prediction))
+        .collect();
+    let (mut first, mut all, mut most) = (0, 0, 0.0f64);
+    for prediction in &every.predictions {
+        let Some(ours) = of_ours.get(prediction.id.as_str()) else {
+            continue;
+        };
+        let pairs = || ours.hits.iter().zip(&prediction.hits);
+        let same = pairs().take_while(|(a, b)| a.section == b.section).count();
+        first += usize::from(same > 0);
+        all += usize::from(same == prediction.hits.len());
+        for (a, b) in pairs().filter(|(a, b)| a.section == b.section) {
+            most = most.max((a.score - b.score).abs());
+        }
+    }
+    println!(
+        "\nnprompt and stair: the same first section for {first} of {n} questions, the same {k} in the same \
+         order for {all}; log-probabilities of the same section differ by at most {most:.3}",
+        n = every.predictions.len(),
+        k = every
+            .predictions
+            .first()
+            .map_or(0, |prediction| prediction.hits.len()),
+    );
 }
 
 fn goals(rows: &[Row]) -> BTreeMap<&'static str, f64> {
