@@ -1,6 +1,7 @@
 # make demo      build everything and answer three questions about the handbook
 # make test      the whole suite, with all bindings
 # make bench     the figures of the README
+# make peers     other ways to the same answer, measured beside this one (docs/peers.md)
 # make eval      how good the systems are, on the test questions
 # make train     trains the handbook's adapter anew
 # make install   PREFIX=/usr/local DESTDIR=
@@ -16,7 +17,7 @@ VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
 PREFIX ?= /usr/local
 DESTDIR ?=
 
-.PHONY: demo test bench eval train install build model handbook setup cuda clean
+.PHONY: demo test bench peers eval train install build model handbook setup cuda clean
 
 demo: handbook
 	@packaging/demo.sh $(STAIR) $(HANDBOOK) $(INDEX)
@@ -28,6 +29,10 @@ test:
 
 bench: model
 	cargo bench --bench figures -- $(MODEL)
+
+# PEERS_N=3 make peers is a try; the whole takes an hour on two cores and wants a quiet machine.
+peers: handbook
+	@benches/peers/run.sh $(STAIR) $(MODEL) $(HANDBOOK) $(INDEX) $(TARGET)
 
 eval: handbook
 	@packaging/eval.sh $(STAIR) $(MODEL) $(HANDBOOK) $(INDEX) $(TARGET)/eval

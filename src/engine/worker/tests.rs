@@ -629,6 +629,8 @@ fn who_comes_when_too_many_wait_is_told_at_once_with_both_numbers() {
             let error = caller.join().expect("no panic");
             assert!(matches!(error, Some(Error::Decode(_))), "{error:?}");
         }
+    });
+}
 
 /// Asks a worker with a warm file in `folder` its first question.
 fn first_answer(folder: &Path, model: Mock, key: u128) -> Outcome {
