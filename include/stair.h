@@ -176,6 +176,11 @@ typedef struct stair_model_options {
   uint32_t disable_mmap;
   // 1 to load the vocabulary only: enough for `stair_index_build`.
   uint32_t vocabulary_only;
+  // Memory, in bytes, that the contexts of all retrievers with this model may take together; 0 for
+  // as much as they need. Otherwise the context of the retriever that was asked longest ago gives
+  // way to the one that is asked, and is made again at its next question: fast with a `cache_dir`,
+  // else at the price of decoding the table of contents again. The weights are not counted.
+  uint64_t context_memory;
 } stair_model_options;
 
 // What a model says of itself.
@@ -292,8 +297,9 @@ typedef struct stair_retriever_options {
   uint32_t kv_type;
   // 1 for one question at a time: bit-equal scores whatever else is asked.
   uint32_t deterministic;
-  // Always 0.
-  uint32_t reserved;
+  // Questions that may wait for their turn; 0 for 4,096. Who comes when so many do gets
+  // STAIR_ERR_BUSY at once.
+  uint32_t max_waiting;
   // Path (UTF-8) of a folder for the warm file: what the model remembers of the table of contents,
   // written after the first answer and read by every later retriever with the same model, index
   // and options, which then need not decode it. It is made when it is not there. A file or a
@@ -498,6 +504,9 @@ typedef struct stair_stats {
 
 // The retriever was closed.
 #define STAIR_ERR_CLOSED 505
+
+// Too many questions wait for the retriever already.
+#define STAIR_ERR_BUSY 506
 
 // The library contradicted itself; please report it.
 #define STAIR_ERR_INTERNAL 900

@@ -122,6 +122,7 @@ enum class errc : std::int32_t {
   out_of_memory = STAIR_ERR_OUT_OF_MEMORY,              ///< memory ran out
   decode = STAIR_ERR_DECODE,                            ///< llama.cpp failed to decode
   closed = STAIR_ERR_CLOSED,                            ///< the retriever was closed
+  busy = STAIR_ERR_BUSY,                                ///< too many questions wait already
   internal = STAIR_ERR_INTERNAL,                        ///< a bug: please report it
   panic = STAIR_ERR_PANIC,                              ///< a bug: please report it
 };
@@ -364,6 +365,9 @@ struct model_options {
   bool memory_map = true;
   /// Load the vocabulary alone: enough to build indexes, too little to answer.
   bool vocabulary_only = false;
+  /// Memory, in bytes, of the contexts of all retrievers with this model; 0: what they need. With less,
+  /// the one that was asked longest ago gives way, and comes back at its next question.
+  std::uint64_t context_memory = 0;
 };
 
 /// What a model is.
@@ -387,6 +391,7 @@ class model {
     raw.gpu_layers = options.gpu_layers;
     raw.disable_mmap = options.memory_map ? 0 : 1;
     raw.vocabulary_only = options.vocabulary_only ? 1 : 0;
+    raw.context_memory = options.context_memory;
     auto made = detail::make<stair_model>([&](stair_model** out, stair_error** error) {
       return stair_model_open(detail::data(path), path.size(), &raw, cancel.native_handle(), out,
                               error);
@@ -766,6 +771,7 @@ struct retriever_options {
   std::uint32_t context_tokens = 0;       ///< 0: what contents, questions and search need
   std::uint32_t max_question_tokens = 0;  ///< the longest question; 0: 512
   std::uint32_t max_parallel = 0;         ///< questions that share the work; more wait; 0: 8
+  std::uint32_t max_waiting = 0;          ///< that may wait; more get `errc::busy`; 0: 4,096
   stair::kv_type kv_type = stair::kv_type::f16;
   /// One question at a time: the same bits whatever else is asked.
   bool deterministic = false;
@@ -808,6 +814,7 @@ class retriever {
     raw.context_tokens = options.context_tokens;
     raw.max_question_tokens = options.max_question_tokens;
     raw.max_parallel = options.max_parallel;
+    raw.max_waiting = options.max_waiting;
     raw.kv_type = static_cast<std::uint32_t>(options.kv_type);
     raw.deterministic = options.deterministic ? 1 : 0;
     raw.cache_dir = options.cache_dir.data();

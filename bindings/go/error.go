@@ -133,6 +133,8 @@ const (
 	ErrDecode Code = C.STAIR_ERR_DECODE
 	// ErrClosed: the value was closed before. It is also fs.ErrClosed.
 	ErrClosed Code = C.STAIR_ERR_CLOSED
+	// ErrBusy: too many questions wait for the retriever already.
+	ErrBusy Code = C.STAIR_ERR_BUSY
 
 	// ErrInternal: the library contradicted itself. Please report it.
 	ErrInternal Code = C.STAIR_ERR_INTERNAL

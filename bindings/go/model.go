@@ -53,6 +53,14 @@ func WithVocabularyOnly() ModelOption {
 	return func(o *modelOptions) { o.vocabulary_only = 1 }
 }
 
+// WithContextMemory says how many bytes the contexts of all retrievers with the model may take
+// together. With less than they need, the one that was asked longest ago gives way to the one that is
+// asked, and is made again at its next question: fast with [WithCacheDir], else at the price of
+// decoding the table of contents again. Without it, and with 0, as much as they need.
+func WithContextMemory(bytes uint64) ModelOption {
+	return func(o *modelOptions) { o.context_memory = C.uint64_t(bytes) }
+}
+
 // OpenModel loads a GGUF model file.
 func OpenModel(path string, options ...ModelOption) (*Model, error) {
 	return OpenModelContext(context.Background(), path, options...)

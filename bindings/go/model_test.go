@@ -139,7 +139,7 @@ func TestModelInfo(t *testing.T) {
 	if m.VocabSize != x.VocabSize || m.Fingerprint != x.Fingerprint {
 		t.Errorf("model %+v, index %+v", m, x)
 	}
-	v, err := fileModel(t, WithVocabularyOnly(), WithoutMmap(), WithGPULayers(-1)).Info()
+	v, err := fileModel(t, WithVocabularyOnly(), WithoutMmap(), WithGPULayers(-1), WithContextMemory(1<<30)).Info()
 	if err != nil || v.VocabSize != m.VocabSize || v.Fingerprint != m.Fingerprint || v.Parameters != 0 {
 		t.Errorf("%+v, %v", v, err)
 	}
@@ -487,7 +487,7 @@ func TestRetrieverOptions(t *testing.T) {
 	model := fileModel(t)
 	index := bookIndex(t, model)
 	for name, options := range map[string][]RetrieverOption{
-		"few":   {WithThreads(2), WithMaxParallel(1), WithMaxQuestionTokens(64), WithDeterministic()},
+		"few":   {WithThreads(2), WithMaxParallel(1), WithMaxWaiting(1), WithMaxQuestionTokens(64), WithDeterministic()},
 		"other": {WithKVType(KVF32), WithContextTokens(8000)},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -51,6 +51,12 @@ func WithMaxParallel(n int) RetrieverOption {
 	return func(o *retrieverOptions) { o.native.max_parallel = count(n) }
 }
 
+// WithMaxWaiting says how many questions may wait for their turn; who comes when so many do gets
+// [ErrBusy] at once. Without it, 4096.
+func WithMaxWaiting(n int) RetrieverOption {
+	return func(o *retrieverOptions) { o.native.max_waiting = count(n) }
+}
+
 // WithKVType says the number format of keys and values. Without it, [KVF16]. [KVQ8] takes half the
 // memory and changes the scores a little.
 func WithKVType(kv KVType) RetrieverOption {

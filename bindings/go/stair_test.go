@@ -25,6 +25,7 @@ var allCodes = []Code{
 	ErrNotAModel, ErrModelCorrupt, ErrModelArchitecture, ErrModelVocabulary, ErrModelLoad,
 	ErrVocabularyMismatch, ErrBackend, ErrAdapter,
 	ErrContextTooSmall, ErrCancelled, ErrTimeout, ErrOutOfMemory, ErrDecode, ErrClosed,
+	ErrBusy,
 	ErrInternal, ErrPanic,
 }
 

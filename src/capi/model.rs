@@ -35,6 +35,11 @@ pub struct stair_model_options {
     pub disable_mmap: u32,
     /// 1 to load the vocabulary only: enough for `stair_index_build`.
     pub vocabulary_only: u32,
+    /// Memory, in bytes, that the contexts of all retrievers with this model may take together; 0 for
+    /// as much as they need. Otherwise the context of the retriever that was asked longest ago gives
+    /// way to the one that is asked, and is made again at its next question: fast with a `cache_dir`,
+    /// else at the price of decoding the table of contents again. The weights are not counted.
+    pub context_memory: u64,
 }
 
 // SAFETY: as the trait asks.
@@ -86,6 +91,7 @@ pub unsafe extern "C" fn stair_model_options_init(
         gpu_layers: 0,
         disable_mmap: 0,
         vocabulary_only: 0,
+        context_memory: 0,
     };
     // SAFETY: the caller passes NULL or a struct of `size` bytes.
     fallible(std::ptr::null_mut(), || unsafe {
@@ -131,6 +137,7 @@ pub unsafe extern "C" fn stair_model_open(
         };
         options.mmap = !flag(given.disable_mmap, "disable_mmap")?;
         options.vocabulary_only = flag(given.vocabulary_only, "vocabulary_only")?;
+        options.context_memory = Some(given.context_memory).filter(|&bytes| bytes != 0);
         options.cancel = cancel;
         let model = Model::open(path, &options)?;
         let handle = MODELS.insert(Record {

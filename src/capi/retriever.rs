@@ -59,8 +59,9 @@ pub struct stair_retriever_options {
     pub kv_type: u32,
     /// 1 for one question at a time: bit-equal scores whatever else is asked.
     pub deterministic: u32,
-    /// Always 0.
-    pub reserved: u32,
+    /// Questions that may wait for their turn; 0 for 4,096. Who comes when so many do gets
+    /// STAIR_ERR_BUSY at once.
+    pub max_waiting: u32,
     /// Path (UTF-8) of a folder for the warm file: what the model remembers of the table of contents,
     /// written after the first answer and read by every later retriever with the same model, index
     /// and options, which then need not decode it. It is made when it is not there. A file or a
@@ -118,7 +119,7 @@ pub unsafe extern "C" fn stair_retriever_options_init(
         max_parallel: 0,
         kv_type: 0,
         deterministic: 0,
-        reserved: 0,
+        max_waiting: 0,
         cache_dir: ptr::null(),
         cache_dir_len: 0,
     };
@@ -177,17 +178,13 @@ pub unsafe extern "C" fn stair_retriever_new(
         let index = Arc::clone(&index::find(index)?.index);
         // SAFETY: the header says what the pointer is.
         let given = unsafe { options::read(options)? };
-        if given.reserved != 0 {
-            return Err(Error::InvalidArgument(
-                "stair_retriever_options.reserved is not 0: set it to 0".to_owned(),
-            ));
-        }
         let mut options = RetrieverOptions::default();
         options.threads = nonzero(given.threads);
         options.context_tokens = nonzero(given.context_tokens);
         options.max_question_tokens =
             nonzero(given.max_question_tokens).unwrap_or(options.max_question_tokens);
         options.max_parallel = nonzero(given.max_parallel).unwrap_or(options.max_parallel);
+        options.max_waiting = nonzero(given.max_waiting).unwrap_or(options.max_waiting);
         options.kv_type = match given.kv_type {
             0 | STAIR_KV_F16 => KvType::F16,
             STAIR_KV_Q8_0 => KvType::Q8_0,

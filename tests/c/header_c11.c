@@ -67,11 +67,12 @@ IS(STAIR_LOG_DEBUG, 4);
 
 /* Sizes and offsets with 64-bit pointers. */
 #if UINTPTR_MAX == UINT64_MAX
-SIZE(stair_model_options, 16);
+SIZE(stair_model_options, 24);
 AT(stair_model_options, struct_size, 0);
 AT(stair_model_options, gpu_layers, 4);
 AT(stair_model_options, disable_mmap, 8);
 AT(stair_model_options, vocabulary_only, 12);
+AT(stair_model_options, context_memory, 16);
 
 SIZE(stair_model_info, 56);
 AT(stair_model_info, struct_size, 0);
@@ -130,7 +131,7 @@ AT(stair_retriever_options, max_question_tokens, 12);
 AT(stair_retriever_options, max_parallel, 16);
 AT(stair_retriever_options, kv_type, 20);
 AT(stair_retriever_options, deterministic, 24);
-AT(stair_retriever_options, reserved, 28);
+AT(stair_retriever_options, max_waiting, 28);
 AT(stair_retriever_options, cache_dir, 32);
 AT(stair_retriever_options, cache_dir_len, 40);
 

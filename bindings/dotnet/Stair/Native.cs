@@ -21,6 +21,7 @@ namespace Stair
             internal int GpuLayers;
             internal uint DisableMmap;
             internal uint VocabularyOnly;
+            internal ulong ContextMemory;
         }
 
         [StructLayout(LayoutKind.Sequential)]
@@ -94,7 +95,7 @@ namespace Stair
             internal uint MaxParallel;
             internal uint KvType;
             internal uint Deterministic;
-            internal uint Reserved;
+            internal uint MaxWaiting;
             internal IntPtr CacheDir;
             internal UIntPtr CacheDirLen;
         }

@@ -102,6 +102,12 @@ namespace Stair
         /// <summary>Questions that share the model's work; 0 for 8. More wait their turn.</summary>
         public int MaxParallel { get; set; }
 
+        /// <summary>
+        /// Questions that may wait for their turn; 0 for 4,096. Who comes when so many do gets
+        /// <see cref="StairErrorCode.Busy"/> at once.
+        /// </summary>
+        public int MaxWaiting { get; set; }
+
         /// <summary>How the keys and values of the context are stored.</summary>
         public KvType KvType { get; set; }
 
@@ -127,6 +133,7 @@ namespace Stair
             options.ContextTokens = Native.Unsigned(ContextTokens, nameof(ContextTokens));
             options.MaxQuestionTokens = Native.Unsigned(MaxQuestionTokens, nameof(MaxQuestionTokens));
             options.MaxParallel = Native.Unsigned(MaxParallel, nameof(MaxParallel));
+            options.MaxWaiting = Native.Unsigned(MaxWaiting, nameof(MaxWaiting));
             options.KvType = Native.Unsigned((int)KvType, nameof(KvType));
             options.Deterministic = Deterministic ? 1u : 0;
             return options;

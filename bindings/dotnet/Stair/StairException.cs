@@ -122,6 +122,9 @@ namespace Stair
         /// <summary>The retriever was closed.</summary>
         Closed = 505,
 
+        /// <summary>Too many questions wait for the retriever already.</summary>
+        Busy = 506,
+
         /// <summary>The library contradicted itself; please report it.</summary>
         Internal = 900,
 

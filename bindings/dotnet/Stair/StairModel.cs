@@ -15,6 +15,14 @@ namespace Stair
         /// <summary>Only the vocabulary: enough to build an index, not to answer.</summary>
         public bool VocabularyOnly { get; set; }
 
+        /// <summary>
+        /// Memory, in bytes, that the contexts of all retrievers with this model may take together; 0 for
+        /// as much as they need. Otherwise the one that was asked longest ago gives way to the one that
+        /// is asked, and is made again at its next question: fast with a <c>CacheDir</c>, else at the
+        /// price of decoding the table of contents again.
+        /// </summary>
+        public long ContextMemory { get; set; }
+
         internal Native.ModelOptions ToNative()
         {
             Native.ModelOptions options;
@@ -24,6 +32,9 @@ namespace Stair
             options.GpuLayers = GpuLayers;
             options.DisableMmap = DisableMmap ? 1u : 0;
             options.VocabularyOnly = VocabularyOnly ? 1u : 0;
+            options.ContextMemory = ContextMemory >= 0
+                ? (ulong)ContextMemory
+                : throw new ArgumentOutOfRangeException(nameof(ContextMemory), ContextMemory, "must not be negative");
             return options;
         }
     }

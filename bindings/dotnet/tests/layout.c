@@ -14,6 +14,7 @@ int main(void)
     FIELD(stair_model_options, gpu_layers);
     FIELD(stair_model_options, disable_mmap);
     FIELD(stair_model_options, vocabulary_only);
+    FIELD(stair_model_options, context_memory);
 
     SIZE(stair_model_info);
     FIELD(stair_model_info, struct_size);
@@ -72,7 +73,7 @@ int main(void)
     FIELD(stair_retriever_options, max_parallel);
     FIELD(stair_retriever_options, kv_type);
     FIELD(stair_retriever_options, deterministic);
-    FIELD(stair_retriever_options, reserved);
+    FIELD(stair_retriever_options, max_waiting);
     FIELD(stair_retriever_options, cache_dir);
     FIELD(stair_retriever_options, cache_dir_len);
 
