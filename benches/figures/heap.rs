@@ -1,10 +1,16 @@
-//! The system's allocator, with a count of the bytes that are allocated.
+//! The system's allocator, with a count of the bytes that are allocated, and of how often.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 static NOW: AtomicUsize = AtomicUsize::new(0);
 static PEAK: AtomicUsize = AtomicUsize::new(0);
+static CALLS: AtomicUsize = AtomicUsize::new(0);
+
+/// How often the Rust side asked for memory so far. What C++ allocates is not counted.
+pub fn calls() -> usize {
+    CALLS.load(Relaxed)
+}
 
 /// By how many bytes the heap of the Rust side grew at most while `work` ran, counting what was
 /// freed again before it ended. What C++ allocates is not counted.
@@ -19,6 +25,7 @@ pub struct Counting;
 
 impl Counting {
     fn grew(bytes: usize) {
+        CALLS.fetch_add(1, Relaxed);
         let now = NOW.fetch_add(bytes, Relaxed) + bytes;
         PEAK.fetch_max(now, Relaxed);
     }

@@ -3,7 +3,7 @@
 //!
 //! usage: cargo bench --bench figures -- MODEL.gguf [GROUP...]
 //!
-//! Groups: `trie`, `million`, `overhead`, `callers`, `warm`; all of them when none is named, and only then
+//! Groups: `trie`, `million`, `overhead`, `callers`, `warm`, `steady`; all of them when none is named, and only then
 //! is the file written. Machines are busy and differ, so a figure is a ratio within one run, or
 //! the best of several rounds, wherever that says the same.
 
@@ -14,6 +14,7 @@ mod heap;
 mod million;
 mod overhead;
 mod report;
+mod steady;
 mod trie;
 mod warm;
 
@@ -25,12 +26,13 @@ static HEAP: heap::Counting = heap::Counting;
 
 type Group = fn(&Path, &mut Report) -> Anything;
 
-const GROUPS: [(&str, Group); 5] = [
+const GROUPS: [(&str, Group); 6] = [
     ("trie", trie::measure),
     ("million", million::measure),
     ("overhead", overhead::measure),
     ("callers", callers::measure),
     ("warm", warm::measure),
+    ("steady", steady::measure),
 ];
 
 fn main() -> Anything {
