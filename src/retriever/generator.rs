@@ -9,6 +9,7 @@ use crate::engine::{Context, ContextOptions, Model};
 use crate::error::{Error, Result};
 use crate::index::question::FixedTokens;
 use crate::index::{Index, vocabulary};
+use crate::panics;
 use crate::search::Room;
 use crate::search::model::{Capacity, LanguageModel};
 use std::path::{Path, PathBuf};
@@ -58,10 +59,16 @@ impl Generator {
                     layout,
                     folder,
                 };
-                service.run(&mut |opened| {
-                    // Nobody listens any more after the first.
-                    let _ = ready.try_send(opened);
+                let served = panics::catch(|| {
+                    service.run(&mut |opened| {
+                        // Nobody listens any more after the first.
+                        let _ = ready.try_send(opened);
+                    });
                 });
+                // Nobody is left who would answer.
+                if let Err(Error::Panic(message)) = served {
+                    service.queue.abandon(Some(message));
+                }
             })
         };
         let handle =
