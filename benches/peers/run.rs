@@ -144,10 +144,10 @@ pub fn run(args: &Args) -> Anything {
             .processes
             .insert(contender.system.name.to_owned(), process);
         let bytes = predictions::format(&contender.predictions)?;
-        files::write_atomically(&predictions_path(&args.out, contender.system), &bytes)?;
+        files::write_atomically(predictions_path(&args.out, contender.system), &bytes)?;
     }
     let bytes = serde_json::to_vec_pretty(&record)?;
-    files::write_atomically(&table::record_path(&args.out), &bytes)?;
+    files::write_atomically(table::record_path(&args.out), &bytes)?;
     table::print(&args.out, args.figures.as_deref())
 }
 
