@@ -14,7 +14,7 @@ part() { printf '\n== %s\n' "$*"; }
 
 part "format and lints"
 cargo fmt --check
-cargo clippy --release --all-targets --quiet -- -D warnings
+cargo clippy --release --all-targets --features peers --quiet -- -D warnings
 
 part "without llama.cpp: toc, prompt, tokens, index, search"
 cargo test --quiet --no-default-features --features building --lib --tests

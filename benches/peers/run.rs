@@ -144,16 +144,16 @@ pub fn run(args: &Args) -> Anything {
             .processes
             .insert(contender.system.name.to_owned(), process);
         let bytes = predictions::format(&contender.predictions)?;
-        files::write_atomically(&predictions_path(&args.out, contender.system), &bytes)?;
+        files::write_atomically(predictions_path(&args.out, contender.system), &bytes)?;
     }
     let bytes = serde_json::to_vec_pretty(&record)?;
-    files::write_atomically(&table::record_path(&args.out), &bytes)?;
+    files::write_atomically(table::record_path(&args.out), &bytes)?;
     table::print(&args.out, args.figures.as_deref())
 }
 
 fn start(args: &Args, system: &System, document: &Path) -> Anything<Running> {
     let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/peers");
-    let command = match system.engine {
+    let mut command = match system.engine {
         Engine::Ours(_) | Engine::Llama(_) | Engine::EveryTitle => {
             let mut command = Command::new(std::env::current_exe()?);
             command.arg("serve").arg(system.name).arg(document);
@@ -178,6 +178,10 @@ fn start(args: &Args, system: &System, document: &Path) -> Anything<Running> {
             command
         }
     };
+    if matches!(system.engine, Engine::Python(_) | Engine::Node) {
+        // Cargo's names the folder of libstair's llama.cpp, which is not theirs.
+        command.env_remove("LD_LIBRARY_PATH");
+    }
     Running::start(command, &args.out.join(format!("{}.log", system.name)))
 }
 
