@@ -7,7 +7,7 @@ import json
 import sys
 from pathlib import Path
 
-SYSTEMS = ("bm25", "dsi", "stair-local", "stair", "hybrid")
+SYSTEMS = ("bm25", "bm25-asked", "dense", "dsi", "stair-local", "stair", "hybrid")
 KEYS = {"r1": "recall_at_1", "r3": "recall_at_3", "ndcg3": "ndcg_at_3", "mrr": "mrr"}
 
 

@@ -7,7 +7,8 @@
 # Besides the handbook it takes the books in ../shared/books, each where there is a model for it:
 #   models/BOOK-q8_0.gguf       trained with the table of contents (docs/training.md)
 #   models/BOOK-dsi-q8_0.gguf   trained without it
-# A book without a model gets the systems that need none, and what is missing is said.
+# A book without a model gets the systems that need none, and what is missing is said. Indexes hold the
+# training questions (`stair build --questions`); bm25 alone is asked over one that does not.
 set -euo pipefail
 
 stair=$1
@@ -28,8 +29,10 @@ main() {
             echo "eval: no book $book: left out"
             continue
         fi
-        local index=$out/$book.stair
-        "$stair" build "$folder/book.md" -m "$base" -o "$index" >/dev/null
+        local index=$out/$book.stair more=$root/examples/$book/training-questions.jsonl
+        local asked=(-q "$folder/questions.jsonl")
+        [ ! -s "$more" ] || asked+=(-q "$more")
+        "$stair" build "$folder/book.md" -m "$base" -o "$index" "${asked[@]}" >/dev/null
         document "$book" "$index" "$models/$book-q8_0.gguf" "$folder/questions.jsonl"
     done
     python3 "$root/packaging/eval.py" "$out" | tee "$out/table.md"
@@ -40,7 +43,11 @@ document() {
     local name=$1 index=$2 model=$3 questions=$4
     echo "== $name"
     "$stair" audit -i "$index" "$questions" || true
-    ask "$name" bm25 "$index" "" "$questions"
+    local document=$root/examples/handbook/handbook.md plain=$out/$name-plain.stair
+    [ "$name" = handbook ] || document=$(dirname "$questions")/book.md
+    "$stair" build "$document" -m "$base" -o "$plain" >/dev/null
+    ask "$name" bm25 "$plain" "" "$questions"
+    ask "$name" bm25-asked "$index" "" "$questions"
     if [ -s "$model" ]; then
         ask "$name" stair "$index" "$model" "$questions"
         ask "$name" stair-local "$index" "$model" "$questions"
@@ -54,8 +61,6 @@ document() {
     fi
     local dsi=${model%-q8_0.gguf}-dsi-q8_0.gguf
     if [ -s "$dsi" ]; then
-        local document=$root/examples/handbook/handbook.md
-        [ "$name" = handbook ] || document=$(dirname "$questions")/book.md
         "$stair" build --no-toc "$document" -m "$base" -o "$out/$name-dsi.stair" >/dev/null
         ask "$name" dsi "$out/$name-dsi.stair" "$dsi" "$questions"
     else
@@ -68,7 +73,8 @@ document() {
 # ask NAME SYSTEM INDEX MODEL QUESTIONS
 ask() {
     local predictions=$out/$1-$2.jsonl
-    "$stair" eval -i "$3" ${4:+-m "$4"} "$5" -k 3 --split test --system "$2" --out "$predictions" --json \
+    "$stair" eval -i "$3" ${4:+-m "$4"} "$5" -k 3 --split test --system "${2%-asked}" --name "$2" \
+        --out "$predictions" --json \
         >"$out/$1-$2.json"
     echo "eval: $1 $2 done"
 }

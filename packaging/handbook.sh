@@ -11,9 +11,11 @@ handbook=$(cd "$(dirname "$0")/../examples/handbook" && pwd)
 
 newer() { [ ! -s "$2" ] || [ "$1" -nt "$2" ]; }
 
-if newer "$handbook/handbook.md" "$index" || [ "$base" -nt "$index" ]; then
-    echo "reading the handbook and building its index:"
-    "$stair" build "$handbook/handbook.md" -m "$base" -o "$index"
+questions=("$handbook/questions.jsonl" "$handbook/training-questions.jsonl")
+if newer "$handbook/handbook.md" "$index" || [ "$base" -nt "$index" ] ||
+    newer "${questions[0]}" "$index" || newer "${questions[1]}" "$index"; then
+    echo "reading the handbook and its training questions, and building the index:"
+    "$stair" build "$handbook/handbook.md" -m "$base" -o "$index" -q "${questions[0]}" -q "${questions[1]}"
     echo
 fi
 if newer "$handbook/adapter/adapter.gguf" "$out" || [ "$base" -nt "$out" ]; then

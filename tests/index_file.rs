@@ -8,7 +8,6 @@
 #![cfg(feature = "building")]
 
 use serde_json::{Value, json};
-use stair::index::format::{MAJOR, MINOR};
 use stair::index::{BuildOptions, Index, NodeId, build};
 use stair::prompt::Template;
 use stair::toc::{self, ReadOptions};
@@ -26,16 +25,16 @@ const DOCUMENTS: [(&str, bool); 5] = [
     ("toc.json", true),
 ];
 
+/// Questions for the leaves of `scripts.md`, which make an index of version 1.1.
+const ASKED: [&str; 3] = ["Where is it?", "Wo ist es?", "\u{3069}\u{3053}?"];
+
 fn data() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data")
 }
 
-/// The folder of this version's golden files: `v1`, and `v1.1` for a minor version.
-fn folder() -> PathBuf {
-    data().join(match MINOR {
-        0 => format!("v{MAJOR}"),
-        _ => format!("v{MAJOR}.{MINOR}"),
-    })
+/// The folder of the golden files of version 1.0, and of 1.1.
+fn folder(asked: bool) -> PathBuf {
+    data().join(if asked { "v1.1" } else { "v1" })
 }
 
 fn stem(document: &str) -> &str {
@@ -44,7 +43,7 @@ fn stem(document: &str) -> &str {
 
 /// The index that today's builder makes of a document. The one without text has a chat's template,
 /// so that both ways of tokenizing are in the golden files.
-fn build_document(document: &str, text: bool) -> Vec<u8> {
+fn build_document(document: &str, text: bool, asked: bool) -> Vec<u8> {
     let path = data().join("v1").join(document);
     let source = fs::read(&path).expect("a document of the tests");
     let toc = toc::read(&source, &path, &ReadOptions::default()).expect("reads");
@@ -59,7 +58,17 @@ fn build_document(document: &str, text: bool) -> Vec<u8> {
         },
     };
     let tokenizer = TokenizerJson::open(data().join("tokenizer.json")).expect("reads");
-    let options = BuildOptions { template, text };
+    let leaves = (0u32..)
+        .zip(&toc.sections)
+        .filter(|(_, section)| section.leaf);
+    let questions = leaves
+        .zip(ASKED)
+        .map(|((id, _), text)| (id, text.to_owned()));
+    let options = BuildOptions {
+        template,
+        text,
+        asked: questions.filter(|_| asked).collect(),
+    };
     let (bytes, _) = build(&toc, &tokenizer, &options, &|_| ()).expect("builds");
     bytes
 }
@@ -71,7 +80,7 @@ fn dump(index: &Index) -> Value {
     let sections: Vec<Value> = (0..index.sections())
         .map(|id| {
             let section = index.section(id).expect("ids go from 0 to sections()");
-            json!({
+            let mut dump = json!({
                 "number": section.number,
                 "title": section.title,
                 "depth": section.depth,
@@ -81,7 +90,11 @@ fn dump(index: &Index) -> Value {
                 "page": section.page,
                 "text": section.text,
                 "path": index.path(id),
-            })
+            });
+            if !index.asked(id).is_empty() {
+                dump["asked"] = index.asked(id).into();
+            }
+            dump
         })
         .collect();
     let trie = index.trie();
@@ -151,11 +164,13 @@ fn golden_files_of_every_version_answer_as_they_did() {
 #[test]
 fn the_builder_still_gives_the_golden_bytes() {
     let bless = std::env::var_os("STAIR_BLESS").is_some_and(|value| value == "1");
-    for (document, text) in DOCUMENTS {
-        let bytes = build_document(document, text);
-        let golden = folder().join(stem(document)).with_extension("stair");
+    let documents = DOCUMENTS.map(|(document, text)| (document, text, false));
+    for (document, text, asked) in documents.into_iter().chain([("scripts.md", true, true)]) {
+        let bytes = build_document(document, text, asked);
+        let folder = folder(asked);
+        let golden = folder.join(stem(document)).with_extension("stair");
         if bless && !golden.exists() {
-            fs::create_dir_all(folder()).expect("makes the folder");
+            fs::create_dir_all(folder).expect("makes the folder");
             let dump = dump(&Index::from_bytes(&bytes).expect("opens"));
             let dump = serde_json::to_string_pretty(&dump).expect("is JSON") + "\n";
             fs::write(golden.with_extension("expected.json"), dump).expect("writes");
@@ -199,7 +214,7 @@ fn the_documented_bytes_are_those_of_the_file() {
 
 #[test]
 fn golden_files_have_what_they_are_there_for() {
-    let open = |name: &str| Index::open(folder().join(name)).expect("opens");
+    let open = |name: &str| Index::open(folder(false).join(name)).expect("opens");
     let deepest = |index: &Index| (0..index.sections()).map(|id| index.path(id).len()).max();
     assert_eq!(deepest(&open("deep.stair")), Some(5));
     assert!(!open("notext.stair").info().has_text);
@@ -288,7 +303,7 @@ fn a_link_and_a_strange_path_open() {
     let path = folder
         .path()
         .join(std::ffi::OsStr::from_bytes(b"\xff \n.stair"));
-    std::os::unix::fs::symlink(self::folder().join("plain.stair"), &path).expect("links");
+    std::os::unix::fs::symlink(self::folder(false).join("plain.stair"), &path).expect("links");
     open_both(&path).expect("opens");
 }
 
@@ -298,7 +313,7 @@ fn a_file_without_read_permission_is_said_so() {
     use std::os::unix::fs::PermissionsExt;
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("locked.stair");
-    fs::copy(self::folder().join("plain.stair"), &path).expect("copies");
+    fs::copy(self::folder(false).join("plain.stair"), &path).expect("copies");
     fs::set_permissions(&path, fs::Permissions::from_mode(0o000)).expect("locks");
     if fs::read(&path).is_ok() {
         eprintln!("skipped: this user may read everything");
@@ -311,8 +326,8 @@ fn a_file_without_read_permission_is_said_so() {
 fn an_open_index_keeps_answering_after_it_is_replaced_or_removed() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("x.stair");
-    let plain = fs::read(self::folder().join("plain.stair")).expect("reads");
-    let deep = fs::read(self::folder().join("deep.stair")).expect("reads");
+    let plain = fs::read(self::folder(false).join("plain.stair")).expect("reads");
+    let deep = fs::read(self::folder(false).join("deep.stair")).expect("reads");
     stair::files::write_atomically(&path, &plain).expect("writes");
     let first = Index::open(&path).expect("opens");
     let before = dump(&first);
@@ -333,7 +348,7 @@ fn an_open_index_keeps_answering_after_it_is_replaced_or_removed() {
 fn the_three_ways_of_opening_agree_on_damage() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("x.stair");
-    let whole = fs::read(self::folder().join("toc.stair")).expect("reads");
+    let whole = fs::read(self::folder(false).join("toc.stair")).expect("reads");
     let mut damaged: Vec<Vec<u8>> = vec![whole.clone()];
     damaged.extend(
         (0..whole.len())
@@ -361,7 +376,7 @@ fn the_three_ways_of_opening_agree_on_damage() {
 fn a_peek_tells_what_opening_tells() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("x.stair");
-    let whole = fs::read(self::folder().join("toc.stair")).expect("reads");
+    let whole = fs::read(self::folder(false).join("toc.stair")).expect("reads");
     fs::write(&path, &whole).expect("writes");
     let mut expected = Index::open(&path).expect("opens").info();
     expected.title.clear();
@@ -380,7 +395,7 @@ fn a_peek_tells_what_opening_tells() {
 #[test]
 fn an_index_is_shared_between_threads() {
     fn shared<T: Send + Sync>(_: &T) {}
-    let index = Index::open(folder().join("plain.stair")).expect("opens");
+    let index = Index::open(folder(false).join("plain.stair")).expect("opens");
     shared(&index);
     let before = dump(&index);
     std::thread::scope(|scope| {

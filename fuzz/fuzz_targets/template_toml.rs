@@ -21,6 +21,7 @@ fuzz_target!(|text: &str| {
     let options = BuildOptions {
         template,
         text: false,
+        ..BuildOptions::default()
     };
     round_trip(&TOC, &options);
     if let Ok((bytes, _)) = build(&TOC, &Bytes, &options, &|_| ()) {

@@ -49,6 +49,7 @@ pub fn walk(index: &Index) {
         assert!(section.parent.is_none_or(|parent| parent < id));
         assert!(section.span.start <= section.span.end);
         assert_eq!(section.text.is_some(), info.has_text);
+        assert!(section.leaf || index.asked(id).is_empty());
         // Paths up a chain of n sections have n² steps in all.
         if id < 64 || id + 64 > index.sections() {
             let path = index.path(id);

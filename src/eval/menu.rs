@@ -130,6 +130,7 @@ fn made(toc: &Toc, tokenizer: &dyn Tokenizer, template: Template) -> Result<Inde
     let options = BuildOptions {
         template,
         text: false,
+        ..BuildOptions::default()
     };
     let (bytes, _) = build(toc, tokenizer, &options, &|_| {})?;
     Index::from_bytes(&bytes)

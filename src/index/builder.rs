@@ -2,7 +2,7 @@
 
 use super::checksum;
 use super::format::{
-    ALIGNMENT, BYTE_ORDER_MARK, Header, MAGIC, MAJOR, MINOR, Meta, NONE, SECTION_LEAF,
+    ALIGNMENT, AskedRecord, BYTE_ORDER_MARK, Header, MAGIC, MAJOR, MINOR, Meta, NONE, SECTION_LEAF,
     SectionRecord, TEMPLATE_SPECIAL, TableEntry, TextRef, TrieNode, kind,
 };
 use crate::error::{Error, Result};
@@ -23,6 +23,9 @@ pub struct BuildOptions {
     pub template: Template,
     /// Whether to keep the sections' texts.
     pub text: bool,
+    /// Questions that leaves are known to answer, each with the leaf's position in the table of
+    /// contents: further words by which a question finds its section. They can be read in the file.
+    pub asked: Vec<(u32, String)>,
 }
 
 impl Default for BuildOptions {
@@ -30,6 +33,7 @@ impl Default for BuildOptions {
         Self {
             template: Template::default(),
             text: true,
+            asked: Vec::new(),
         }
     }
 }
@@ -134,7 +138,9 @@ pub fn build(
         .map(|section| record(section, &mut strings, options.text.then_some(&mut text)))
         .collect::<Result<Vec<_>>>()?;
 
-    let mut file = FileWriter::new(5 + usize::from(options.text));
+    let (asked, asked_text) = asked(toc, &options.asked)?;
+    let mut file =
+        FileWriter::new(5 + usize::from(options.text) + if asked.is_empty() { 0 } else { 2 });
     file.section(kind::META, &[meta]);
     file.section(kind::STRINGS, strings.0.as_bytes());
     file.section(kind::SECTIONS, &sections);
@@ -142,6 +148,11 @@ pub fn build(
     file.section(kind::TRIE, &nodes);
     if options.text {
         file.section(kind::TEXT, text.as_bytes());
+    }
+    if !asked.is_empty() {
+        file.minor = MINOR;
+        file.section(kind::ASKED, &asked);
+        file.section(kind::ASKED_TEXT, asked_text.as_bytes());
     }
     let bytes = file.finish(tokenizer.vocab_size(), tokenizer.fingerprint());
 
@@ -155,6 +166,48 @@ pub fn build(
         bytes: bytes.len() as u64,
     };
     Ok((bytes, report))
+}
+
+/// The questions leaf by leaf, and their texts, a line each. The same question twice counts twice, as
+/// a word does.
+fn asked(toc: &Toc, questions: &[(u32, String)]) -> Result<(Vec<AskedRecord>, String)> {
+    let mut sorted: Vec<&(u32, String)> = questions.iter().collect();
+    // Stable: a leaf's questions keep their order.
+    sorted.sort_by_key(|(section, _)| *section);
+    let (mut records, mut texts) = (Vec::new(), String::new());
+    for of_leaf in sorted.chunk_by(|a, b| a.0 == b.0) {
+        let section = of_leaf[0].0;
+        if !toc.sections.get(section as usize).is_some_and(|s| s.leaf) {
+            return Err(Error::InvalidArgument(format!(
+                "section {section}, given for the question {:?}, is not a leaf",
+                of_leaf[0].1
+            )));
+        }
+        let offset = texts.len();
+        for (line, (_, question)) in of_leaf.iter().enumerate() {
+            if line > 0 {
+                texts.push('\n');
+            }
+            // A line is a question, and a NUL an end.
+            texts.extend(question.chars().map(|c| match c {
+                '\0' | '\n' | '\r' => ' ',
+                other => other,
+            }));
+        }
+        let len = texts.len() - offset;
+        limit(
+            "bytes of questions for one leaf",
+            len as u64,
+            u64::from(NONE),
+        )?;
+        records.push(AskedRecord {
+            section,
+            len: len as u32,
+            offset: offset as u64,
+        });
+        texts.push('\0');
+    }
+    Ok((records, texts))
 }
 
 /// What a thread that tokenised has to say.
@@ -382,6 +435,7 @@ struct FileWriter {
     bytes: Vec<u8>,
     table: Vec<TableEntry>,
     table_len: usize,
+    minor: u16,
 }
 
 impl FileWriter {
@@ -391,6 +445,7 @@ impl FileWriter {
             bytes: vec![0; start],
             table: Vec::with_capacity(table_len),
             table_len,
+            minor: 0,
         }
     }
 
@@ -417,7 +472,7 @@ impl FileWriter {
         let mut header = Header {
             magic: MAGIC,
             major: MAJOR,
-            minor: MINOR,
+            minor: self.minor,
             byte_order: BYTE_ORDER_MARK,
             file_len: self.bytes.len() as u64,
             body_len: body_len as u64,

@@ -15,8 +15,9 @@ pub const MAGIC: [u8; 8] = *b"\x93STR\r\n\x1a\n";
 /// Major version of the format: a reader of another major version refuses the file.
 pub const MAJOR: u16 = 1;
 
-/// Minor version of the format: later ones only add sections that older readers may skip.
-pub const MINOR: u16 = 0;
+/// Minor version of the format: later ones only add sections that older readers may skip. A file says
+/// the lowest that describes it: 1 with [`kind::ASKED`], else 0.
+pub const MINOR: u16 = 1;
 
 /// Read back as this value only on a machine that agrees about the order of bytes.
 pub const BYTE_ORDER_MARK: u32 = 0x0A0B_0C0D;
@@ -41,7 +42,7 @@ pub struct Header {
     pub magic: [u8; 8],
     /// [`MAJOR`].
     pub major: u16,
-    /// [`MINOR`].
+    /// 0 to [`MINOR`], or that of a later writer.
     pub minor: u16,
     /// [`BYTE_ORDER_MARK`].
     pub byte_order: u32,
@@ -91,6 +92,12 @@ pub mod kind {
     pub const TRIE: u32 = 5;
     /// UTF-8 bytes: the sections' texts, a NUL after each. Absent when the index was built without text.
     pub const TEXT: u32 = 6;
+    /// [`super::AskedRecord`]s: leaves with questions that they are known to answer. Absent when there
+    /// are none.
+    pub const ASKED: u32 = 7;
+    /// UTF-8 bytes: those questions, a line each; a NUL after each leaf's. There with
+    /// [`ASKED`].
+    pub const ASKED_TEXT: u32 = 8;
 }
 
 /// A text in the section [`kind::STRINGS`].
@@ -165,6 +172,18 @@ pub struct SectionRecord {
 /// [`SectionRecord::flags`]: the section is a leaf.
 pub const SECTION_LEAF: u16 = 1;
 
+/// The questions of one leaf.
+#[derive(Debug, Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+pub struct AskedRecord {
+    /// The leaf.
+    pub section: u32,
+    /// Length of its questions in bytes, without the NUL that follows.
+    pub len: u32,
+    /// Their offset in [`kind::ASKED_TEXT`], in bytes.
+    pub offset: u64,
+}
+
 /// One node of the trie. The children of node `i` are the nodes from its `first_child` to the
 /// `first_child` of node `i + 1`, sorted by token. Twelve bytes.
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
@@ -184,5 +203,6 @@ const _: () = {
     assert!(size_of::<TableEntry>() == 24);
     assert!(size_of::<Meta>() == 64);
     assert!(size_of::<SectionRecord>() == 64);
+    assert!(size_of::<AskedRecord>() == 16);
     assert!(size_of::<TrieNode>() == 12);
 };

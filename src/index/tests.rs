@@ -61,7 +61,11 @@ fn options(text: bool) -> BuildOptions {
         head: "H".to_owned(),
         ..Template::default()
     };
-    BuildOptions { template, text }
+    BuildOptions {
+        template,
+        text,
+        ..BuildOptions::default()
+    }
 }
 
 fn bytes_of_toc(toc: &Toc, text: bool) -> Vec<u8> {
@@ -80,6 +84,38 @@ fn small() -> Vec<u8> {
         (0, "Ad", "z", Some(0)),
     ];
     bytes_of_toc(&toc("T", &entries), true)
+}
+
+/// The small file with questions for two of its three leaves.
+fn small_asked() -> Vec<u8> {
+    let entries = [
+        (0, "A", "aé", None),
+        (1, "Ab", "", Some(7)),
+        (2, "Ac", "手", None),
+        (0, "Ad", "z", Some(0)),
+    ];
+    let mut options = options(true);
+    let asked = [(3, "Wo?"), (2, "Who\n is\0it?"), (3, "é")];
+    options.asked = asked.map(|(id, text)| (id, text.to_owned())).into();
+    build(&toc("T", &entries), &Bytes, &options, &|_| ())
+        .expect("builds")
+        .0
+}
+
+#[test]
+fn questions_come_back_a_line_each_with_their_leaves() {
+    let index = Index::from_bytes(&small_asked()).expect("opens");
+    let asked: Vec<&str> = (0..5).map(|id| index.asked(id)).collect();
+    assert_eq!(asked, ["", "", "Who  is it?", "Wo?\né", ""]);
+    assert_eq!((index.info().asked, index.info().version), (2, (1, 1)));
+    let without = Index::from_bytes(&small()).expect("opens");
+    assert_eq!((without.asked(2), without.info().asked), ("", 0));
+    assert_eq!(without.info().version, (1, 0));
+    let mut wrong = options(true);
+    wrong.asked = vec![(0, "Why?".to_owned())];
+    let toc = toc("T", &[(0, "A", "", None), (1, "B", "", None)]);
+    let error = build(&toc, &Bytes, &wrong, &|_| ()).expect_err("refused");
+    assert!(error.to_string().contains("section 0"), "{error}");
 }
 
 fn header_of(bytes: &[u8]) -> Header {
@@ -163,7 +199,9 @@ fn answers(index: &Index) -> String {
         assert_eq!(section.text.is_some(), index.info().has_text);
         assert_eq!(path.len(), usize::from(section.depth) + 1);
         assert_eq!(path.last(), Some(&id));
-        all += &format!("{section:?} {path:?}\n");
+        let asked = index.asked(id);
+        assert!(section.leaf || asked.is_empty());
+        all += &format!("{section:?} {path:?} {asked:?}\n");
     }
     assert_eq!(leaves, index.leaves());
     assert!(index.section(index.sections()).is_none());

@@ -6,8 +6,8 @@
 
 use super::checksum;
 use super::format::{
-    ALIGNMENT, BLOCK, BYTE_ORDER_MARK, Header, KNOWN_FLAGS, MAGIC, MAJOR, Meta, NONE, SECTION_LEAF,
-    SectionRecord, TEMPLATE_SPECIAL, TableEntry, TextRef, TrieNode, kind,
+    ALIGNMENT, AskedRecord, BLOCK, BYTE_ORDER_MARK, Header, KNOWN_FLAGS, MAGIC, MAJOR, Meta, NONE,
+    SECTION_LEAF, SectionRecord, TEMPLATE_SPECIAL, TableEntry, TextRef, TrieNode, kind,
 };
 use crate::error::{Error, Result};
 use std::collections::HashSet;
@@ -24,6 +24,8 @@ pub(super) struct Layout {
     pub prefix: Range<usize>,
     pub trie: Range<usize>,
     pub text: Option<Range<usize>>,
+    /// Records, and their texts.
+    pub asked: Option<(Range<usize>, Range<usize>)>,
 }
 
 /// Checks the whole of `file`, which starts at an address that is a multiple of [`ALIGNMENT`].
@@ -40,6 +42,7 @@ pub(super) fn all(file: &[u8]) -> Result<(Layout, Meta)> {
     view.template()?;
     view.prefix()?;
     view.sections()?;
+    view.asked()?;
     view.trie()?;
     Ok((layout, meta))
 }
@@ -60,6 +63,18 @@ fn lay_out(file: &[u8], header: &Header) -> Result<(Layout, Meta, usize)> {
         return Err(corrupt(meta_at, "there is not exactly one META record"));
     }
     let meta: Meta = bytemuck::pod_read_unaligned(&file[meta]);
+    let asked = table.optional::<AskedRecord>(kind::ASKED)?;
+    let asked = match (asked, table.optional::<u8>(kind::ASKED_TEXT)?) {
+        (Some(records), Some(texts)) => Some((records, texts)),
+        (None, None) => None,
+        (one, other) => {
+            let at = one.or(other).map_or(0, |range| range.start);
+            return Err(corrupt(
+                at,
+                "there are records of questions without their texts, or the reverse",
+            ));
+        }
+    };
     let layout = Layout {
         version: (header.major, header.minor),
         vocab_size: header.vocab_size,
@@ -69,6 +84,7 @@ fn lay_out(file: &[u8], header: &Header) -> Result<(Layout, Meta, usize)> {
         prefix: table.required::<u32>(kind::PREFIX)?,
         trie: table.required::<TrieNode>(kind::TRIE)?,
         text: table.optional::<u8>(kind::TEXT)?,
+        asked,
     };
     Ok((layout, meta, meta_at))
 }
@@ -391,6 +407,32 @@ impl<'a> View<'a> {
                 "the number of leaves is not what META says",
             )),
         }
+    }
+
+    /// Leaves once each, in document order, so that a search by halves finds them.
+    fn asked(&self) -> Result<()> {
+        let Some((records, texts)) = &self.layout.asked else {
+            return Ok(());
+        };
+        let sections = self.records::<SectionRecord>(&self.layout.sections)?;
+        let text = self.utf8(texts)?;
+        let mut before = None;
+        for (number, record) in self.records::<AskedRecord>(records)?.iter().enumerate() {
+            let at = records.start + number * size_of::<AskedRecord>();
+            let fail = |what: &str| Err(corrupt(at, format!("questions {number}: {what}")));
+            let leaf = sections.get(record.section as usize);
+            if !leaf.is_some_and(|section| section.flags & SECTION_LEAF != 0) {
+                return fail("they are of a section that is no leaf");
+            }
+            if before.is_some_and(|before| before >= record.section) {
+                return fail("they are not in the order of the sections");
+            }
+            before = Some(record.section);
+            if terminated(text, record.offset, record.len.into()).is_none() {
+                return fail("they are outside the texts, or no NUL follows them");
+            }
+        }
+        Ok(())
     }
 
     /// One pass in breadth-first order: children after their parents proves that every walk ends,

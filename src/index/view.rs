@@ -1,6 +1,8 @@
 //! An open index: the bytes of a file, checked as a whole, and typed access to them.
 
-use super::format::{Meta, SECTION_LEAF, SectionRecord, TEMPLATE_SPECIAL, TextRef, TrieNode};
+use super::format::{
+    AskedRecord, Meta, SECTION_LEAF, SectionRecord, TEMPLATE_SPECIAL, TextRef, TrieNode,
+};
 use super::question::QuestionTemplate;
 use super::trie::Trie;
 use super::validate::{self, Layout};
@@ -40,6 +42,8 @@ pub struct Info {
     pub prefix_tokens: u32,
     /// Whether the sections' texts are in the file.
     pub has_text: bool,
+    /// Number of leaves with questions that they are known to answer.
+    pub asked: u32,
     /// Number of tokens in the vocabulary that the index was built for.
     pub vocab_size: u32,
     /// Fingerprint of that vocabulary.
@@ -235,6 +239,21 @@ impl Index {
         })
     }
 
+    /// Questions that the leaf `id` is known to answer, a line each; empty when there are none.
+    pub fn asked(&self, id: u32) -> &str {
+        let Some((records, texts)) = &self.layout.asked else {
+            return "";
+        };
+        let records = self.records::<AskedRecord>(records);
+        let Ok(place) = records.binary_search_by_key(&id, |record| record.section) else {
+            return "";
+        };
+        let record = records[place];
+        let start = record.offset as usize;
+        let end = start.saturating_add(record.len as usize);
+        utf8(self.records::<u8>(texts).get(start..end))
+    }
+
     /// The ids from the top-level section to `id`, both included.
     pub fn path(&self, id: u32) -> Vec<u32> {
         let mut path = Vec::new();
@@ -298,6 +317,9 @@ fn info(file: &[u8], layout: &Layout, meta: &Meta, title: String) -> Info {
         // Counts in the file are 32-bit, and so is this one in practice: a prefix is a prompt.
         prefix_tokens: (layout.prefix.len() / size_of::<u32>()) as u32,
         has_text: layout.text.is_some(),
+        asked: layout.asked.as_ref().map_or(0, |(records, _)| {
+            (records.len() / size_of::<AskedRecord>()) as u32
+        }),
         vocab_size: layout.vocab_size,
         fingerprint: layout.fingerprint,
     }

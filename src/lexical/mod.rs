@@ -1,9 +1,12 @@
 //! Lexical evidence: which leaves share words with a question, and how telling the words are.
 //!
-//! Every leaf section is one document, its number, title and text together; [`Lexicon`] scores all
-//! of them against a question by [`bm25`]. It is made from what an index stores, so the file
-//! carries nothing for it, and it knows no language model. An index that was built without text
-//! still has its titles.
+//! Every leaf section is one document: its number, title and text, and the questions that it is
+//! known to answer, where the index has them; [`Lexicon`] scores all of them against a question by
+//! [`bm25`]. It is made from what an index stores, and it knows no language model. An index that was
+//! built without text still has its titles.
+//!
+//! Questions bring the words that askers use and authors do not ("document expansion"; Nogueira et
+//! al. 2019 generate them).
 //!
 //! The scorer is this crate's own because it is small and what it must do is particular: scores of
 //! *all* leaves for each question, in a time that does not grow with the length of the document,
@@ -41,7 +44,8 @@ impl Lexicon {
         let sections = (0..index.sections()).filter_map(|id| index.section(id));
         for section in sections.filter(|section| section.leaf) {
             leaves.push(section.id);
-            for text in [section.number, section.title, section.text.unwrap_or("")] {
+            let text = section.text.unwrap_or("");
+            for text in [section.number, section.title, text, index.asked(section.id)] {
                 words(text, |word| counter.count(terms.number(word)));
             }
             counter.end_document();

@@ -113,3 +113,18 @@ fn the_best_k_are_the_first_k_of_all() {
         assert_eq!(lexicon.best(&scores, k), all[..k.min(4)]);
     }
 }
+
+#[test]
+fn questions_that_a_leaf_is_known_to_answer_bring_their_words() {
+    let toc = read_markdown(HANDBOOK.as_bytes(), "Handbook", &ReadOptions::default());
+    let toc = toc.expect("reads");
+    let mut options = BuildOptions::default();
+    let leaf = toc.sections.iter().position(|s| s.title == "Notice");
+    let leaf = leaf.expect("a leaf") as u32;
+    options.asked = vec![(leaf, "How do I quit my job?".to_owned())];
+    let (bytes, _) = build(&toc, &Bytes, &options, &|_| ()).expect("builds");
+    let asked = Index::from_bytes(&bytes).expect("opens");
+    assert_eq!(ask(&asked, "quitting"), Vec::<String>::new());
+    assert_eq!(ask(&asked, "I want to quit"), ["Notice"]);
+    assert_eq!(ask(&index(true), "quit"), Vec::<String>::new());
+}

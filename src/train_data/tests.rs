@@ -13,6 +13,7 @@ fn index(markdown: &str, template: Template) -> Index {
     let options = BuildOptions {
         template,
         text: true,
+        ..BuildOptions::default()
     };
     let (bytes, _) = build(&toc, &Bytes, &options, &|_| ()).expect("builds");
     Index::from_bytes(&bytes).expect("opens")

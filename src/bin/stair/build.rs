@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use stair::index::{BuildOptions, BuildReport, build};
 use stair::prompt::Template;
 use stair::toc::{ReadOptions, Toc};
-use stair::{Error, files, toc};
+use stair::{Error, Index, files, questions, toc};
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -39,6 +39,13 @@ pub struct Args {
     /// The token that ends a title [default: the vocabulary's end of text]
     #[arg(long, value_name = "TOKEN")]
     terminator: Option<String>,
+    /// Questions with the sections that answer them: their words then count for their sections. They
+    /// can be read in the index
+    #[arg(short, long, value_name = "Q.jsonl")]
+    questions: Vec<PathBuf>,
+    /// The split of them to take
+    #[arg(long, default_value = "train")]
+    split: String,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -66,9 +73,10 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     if args.terminator.is_some() {
         template.terminator.clone_from(&args.terminator);
     }
-    let options = BuildOptions {
+    let mut options = BuildOptions {
         template,
         text: !args.no_text,
+        ..BuildOptions::default()
     };
     let output = match &args.output {
         Some(path) => path.clone(),
@@ -86,18 +94,49 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     if titles < 20_000 {
         bar.set_draw_target(indicatif::ProgressDrawTarget::hidden());
     }
-    let (bytes, report) = build(&toc, &*tokenizer, &options, &|done| {
-        bar.set_position(done as u64)
-    })?;
+    let make = |options: &BuildOptions| {
+        build(&toc, &*tokenizer, options, &|done| {
+            bar.set_position(done as u64)
+        })
+    };
+    let (mut bytes, mut report) = make(&options)?;
+    if !args.questions.is_empty() {
+        // An index knows its leaves by their names.
+        let index = Index::from_bytes(&bytes)?;
+        options.asked = asked(&index, &args.questions, &args.split)?;
+        (bytes, report) = make(&options)?;
+    }
     bar.finish_and_clear();
     files::write_atomically(&output, &bytes)?;
 
     if args.json {
-        output::json_line(&report_json(&output, &toc, &report, context))?;
+        let mut report = report_json(&output, &toc, &report, context);
+        report["questions"] = options.asked.len().into();
+        output::json_line(&report)?;
     } else {
-        print_report(&output, &toc, &report, context)?;
+        print_report(&output, &toc, &report, context, options.asked.len())?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The questions of `split` in the files at `paths`, each with the leaf that answers it.
+fn asked(index: &Index, paths: &[PathBuf], split: &str) -> Result<Vec<(u32, String)>, Error> {
+    let mut asked = Vec::new();
+    for path in paths {
+        let read = questions::read(path)?;
+        let leaves = questions::leaves(&read, index, path)?;
+        let of_split = read
+            .into_iter()
+            .zip(leaves)
+            .filter(|(q, _)| q.split == split);
+        asked.extend(of_split.filter_map(|(question, leaf)| Some((leaf?, question.query))));
+    }
+    match asked.is_empty() {
+        true => Err(Error::InvalidArgument(format!(
+            "no question of the split {split:?} has a section: name another with --split"
+        ))),
+        false => Ok(asked),
+    }
 }
 
 fn print_report(
@@ -105,6 +144,7 @@ fn print_report(
     toc: &Toc,
     report: &BuildReport,
     context: Option<u32>,
+    asked: usize,
 ) -> io::Result<()> {
     let mut out = io::stdout().lock();
     let BuildReport {
@@ -158,6 +198,9 @@ fn print_report(
         .map(|(from, to)| format!("{from} -> {to}"))
         .collect();
     writeln!(out, "  renamed            {}", listed(&renamed))?;
+    if asked > 0 {
+        writeln!(out, "  questions          {}", thousands(asked as u64))?;
+    }
     writeln!(out, "  bytes              {}", thousands(report.bytes))?;
     Ok(())
 }

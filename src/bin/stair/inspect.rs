@@ -133,6 +133,7 @@ fn index_json(index: &Index) -> Value {
         "prefix_tokens": info.prefix_tokens,
         "longest_title": info.longest_title,
         "has_text": info.has_text,
+        "asked": info.asked,
         "vocab_size": info.vocab_size,
         "fingerprint": format!("{:016x}", info.fingerprint),
         "terminator": index.terminator(),

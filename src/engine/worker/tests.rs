@@ -190,8 +190,6 @@ fn request(index: &Index, question: &str, k: usize) -> Request {
 
 /// Runs `body` while a worker with `model` serves the queue.
 fn serve(model: Mock, body: impl FnOnce(&Index, &Queue, &Control)) {
-    let (index, queue) = (index(), Queue::new(usize::MAX));
-
     serve_with(model, None, body);
 }
 

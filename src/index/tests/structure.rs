@@ -3,9 +3,9 @@
 
 use super::super::Index;
 use super::super::format::{
-    Header, Meta, NONE, SectionRecord, TableEntry, TextRef, TrieNode, kind,
+    AskedRecord, Header, Meta, NONE, SectionRecord, TableEntry, TextRef, TrieNode, kind,
 };
-use super::{bytes_of_toc, forge, patch, place, seal, small, toc};
+use super::{bytes_of_toc, forge, patch, place, seal, small, small_asked, toc};
 use crate::error::Error;
 
 const TABLE: usize = size_of::<Header>();
@@ -380,5 +380,54 @@ fn a_text_without_its_nul_is_refused() {
     ] {
         let (found, what) = refusal(|bytes| bytes[at] = b'x');
         assert_eq!(found, record, "{what}");
+    }
+}
+
+#[test]
+fn questions_must_be_of_leaves_in_order_and_lie_in_their_texts() {
+    let refused = |i: usize, change: fn(&mut AskedRecord)| {
+        let mut bytes = small_asked();
+        let at = place(&bytes, kind::ASKED).start + i * size_of::<AskedRecord>();
+        patch(&mut bytes, at, change);
+        forge(&mut bytes);
+        match Index::from_bytes(&bytes).expect_err("is damaged") {
+            Error::IndexCorrupt { at: found, what } => {
+                assert_eq!(found, at as u64, "{what}");
+                what
+            }
+            error => panic!("not damage: {error}"),
+        }
+    };
+    for section in [0, 4, NONE] {
+        let change: fn(&mut AskedRecord) = match section {
+            0 => |r| r.section = 0,
+            4 => |r| r.section = 4,
+            _ => |r| r.section = NONE,
+        };
+        assert!(refused(0, change).contains("no leaf"));
+    }
+    assert!(refused(1, |r| r.section = 2).contains("order"));
+    assert!(refused(0, |r| r.len += 1).contains("NUL"));
+    assert!(refused(1, |r| r.offset = u64::MAX).contains("outside"));
+    assert!(refused(0, |r| r.len = u32::MAX).contains("outside"));
+
+    // The one without the other.
+    for kind in [kind::ASKED, kind::ASKED_TEXT] {
+        let mut bytes = small_asked();
+        let entries = (0..8).map(|i| TABLE + i * size_of::<TableEntry>());
+        let entry = entries.into_iter().find(|&at| {
+            bytemuck::pod_read_unaligned::<TableEntry>(&bytes[at..][..size_of::<TableEntry>()]).kind
+                == kind
+        });
+        patch(
+            &mut bytes,
+            entry.expect("an entry"),
+            |e: &mut TableEntry| {
+                e.kind = 99;
+            },
+        );
+        forge(&mut bytes);
+        let error = Index::from_bytes(&bytes).expect_err("is damaged");
+        assert!(error.to_string().contains("without their texts"), "{error}");
     }
 }
