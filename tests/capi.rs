@@ -544,7 +544,7 @@ fn a_cache_folder_is_used_by_callers_who_know_it_and_not_by_older_ones() {
             // The last one to hold it waits for the file.
             stair_retriever_free(retriever);
             let entries = folder.path().read_dir().expect("lists").count();
-            assert_eq!(entries, files, "{size} bytes");
+            assert_eq!(entries, files as usize, "{size} bytes");
         }
         stair_index_free(index);
     }

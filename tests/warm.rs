@@ -149,7 +149,9 @@ fn every_number_type_restores_its_own_state_and_no_others() {
         let mut options = options(Some(folder.path()));
         options.kv_type = kv_type;
         let new = || Retriever::new(model(), index(), &options).expect("a retriever");
-        let (cold, warm) = (ask(&new()), ask(&new()));
+        // Each is dropped, and with it the file written, before the next one is made.
+        let ask_new = || ask(&new());
+        let (cold, warm) = (ask_new(), ask_new());
         assert_eq!(cold.stats.prefix_tokens, prefix(), "{kv_type:?}");
         assert_eq!(warm.stats.restored_tokens, prefix(), "{kv_type:?}");
         assert_eq!(bits(&cold), bits(&warm), "{kv_type:?}");
