@@ -177,7 +177,7 @@ fn asked(toc: &Toc, questions: &[(u32, String)]) -> Result<(Vec<AskedRecord>, St
     let (mut records, mut texts) = (Vec::new(), String::new());
     for of_leaf in sorted.chunk_by(|a, b| a.0 == b.0) {
         let section = of_leaf[0].0;
-        if !toc.sections.get(section as usize).is_some_and(|s| s.leaf) {
+        if toc.sections.get(section as usize).is_none_or(|s| !s.leaf) {
             return Err(Error::InvalidArgument(format!(
                 "section {section}, given for the question {:?}, is not a leaf",
                 of_leaf[0].1

@@ -421,7 +421,7 @@ impl<'a> View<'a> {
             let at = records.start + number * size_of::<AskedRecord>();
             let fail = |what: &str| Err(corrupt(at, format!("questions {number}: {what}")));
             let leaf = sections.get(record.section as usize);
-            if !leaf.is_some_and(|section| section.flags & SECTION_LEAF != 0) {
+            if leaf.is_none_or(|section| section.flags & SECTION_LEAF == 0) {
                 return fail("they are of a section that is no leaf");
             }
             if before.is_some_and(|before| before >= record.section) {
