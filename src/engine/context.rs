@@ -77,6 +77,11 @@ impl ContextOptions {
     /// are computed and where they are read), and the attention's scores, the largest of what is
     /// held while it computes.
     pub fn bytes(&self, model: &Model) -> u64 {
+        // A vocabulary has no layers, and llama.cpp ends the process when it is asked for their
+        // heads. Making the context says what is wrong.
+        if model.is_vocabulary_only() {
+            return 0;
+        }
         let llama = &model.llama;
         let number = |key: &str| {
             let key = format!("{}.attention.{key}", model.info().architecture);

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cmath>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <stair.hpp>
@@ -146,7 +147,9 @@ void words(const stair::index& index) {
   CHECK(is(retriever.try_retrieve(" "), stair::errc::empty_question));
 }
 
+// `folder` is not there yet, or another build of this program left its file in it.
 void keeps(const stair::model& model, const stair::index& index, const std::string& folder) {
+  std::filesystem::remove_all(folder);
   stair::retriever_options options;
   options.deterministic = true;
   options.cache_dir = folder;

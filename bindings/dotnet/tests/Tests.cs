@@ -71,7 +71,7 @@ internal static class Tests
     private static void StructSizes()
     {
         Check(IntPtr.Size == 8, "the sizes are those of a 64-bit process");
-        Same(16, Marshal.SizeOf<Native.ModelOptions>(), "stair_model_options");
+        Same(24, Marshal.SizeOf<Native.ModelOptions>(), "stair_model_options");
         Same(56, Marshal.SizeOf<Native.ModelInfo>(), "stair_model_info");
         Same(72, Marshal.SizeOf<Native.IndexInfo>(), "stair_index_info");
         Same(88, Marshal.SizeOf<Native.Section>(), "stair_section");
