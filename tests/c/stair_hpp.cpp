@@ -3,12 +3,14 @@
 #include <atomic>
 #include <cmath>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <stair.hpp>
 #include <string>
 #include <thread>
 #include <type_traits>
+#include <vector>
 
 namespace {
 
@@ -147,6 +149,7 @@ void words(const stair::index& index) {
 }
 
 void keeps(const stair::model& model, const stair::index& index, const std::string& folder) {
+  std::filesystem::remove_all(folder);
   stair::retriever_options options;
   options.deterministic = true;
   options.cache_dir = folder;
