@@ -76,7 +76,7 @@ internal static class Tests
         Same(72, Marshal.SizeOf<Native.IndexInfo>(), "stair_index_info");
         Same(88, Marshal.SizeOf<Native.Section>(), "stair_section");
         Same(16, Marshal.SizeOf<Native.BuildOptions>(), "stair_build_options");
-        Same(32, Marshal.SizeOf<Native.RetrieverOptions>(), "stair_retriever_options");
+        Same(48, Marshal.SizeOf<Native.RetrieverOptions>(), "stair_retriever_options");
         Same(20, Marshal.SizeOf<Native.RetrieveOptions>(), "stair_retrieve_options");
         Same(104, Marshal.SizeOf<Native.Hit>(), "stair_hit");
         Same(56, Marshal.SizeOf<Native.Stats>(), "stair_stats");
