@@ -91,7 +91,9 @@ func NewRetriever(model *Model, index *Index, options ...RetrieverOption) (*Retr
 	for _, option := range options {
 		option(&o)
 	}
-	return newRetriever(C.go_handle(m), index, &o.native, o.cacheDir)
+	// Apart from the folder: cgo refuses a pointer into Go memory that has a Go pointer anywhere.
+	native := o.native
+	return newRetriever(C.go_handle(m), index, &native, o.cacheDir)
 }
 
 // NewLexicalRetriever makes a retriever that needs no model: it ranks sections by the words that
