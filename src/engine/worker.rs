@@ -183,17 +183,20 @@ impl Queue {
         state.closed || state.leave
     }
 
-    /// The next request; waits for one if `idle`.
-    fn next(&self, idle: bool) -> Option<Waiting> {
+    /// The next request; waits for one if `idle`. A worker that is to leave gets one only when it
+    /// is `fresh`: it has admitted nobody yet.
+    fn next(&self, idle: bool, fresh: bool) -> Option<Waiting> {
         let mut state = self.state.lock();
         loop {
-            if state.closed || state.leave {
+            if state.closed {
                 return None;
             }
-            if let Some(next) = state.waiting.pop_front() {
+            if (fresh || !state.leave)
+                && let Some(next) = state.waiting.pop_front()
+            {
                 return Some(next);
             }
-            if !idle {
+            if state.leave || !idle {
                 return None;
             }
             self.arrived.wait(&mut state);
@@ -338,6 +341,9 @@ pub(crate) struct Worker<'a, M> {
     /// Where the next round begins, so that a full batch leaves out another one each time.
     first: usize,
     warm: Option<Warm>,
+    /// Nobody was admitted yet. Who waits then is, even if the worker is to leave already: else two
+    /// busy tenants would hand one seat to and fro, and neither would answer anybody.
+    fresh: bool,
     /// Somebody has had an answer from the prefix.
     answered: bool,
 }
@@ -358,6 +364,7 @@ impl<'a, M: LanguageModel> Worker<'a, M> {
             origins: Vec::new(),
             first: 0,
             warm: None,
+            fresh: true,
             answered: false,
         }
     }
@@ -421,7 +428,7 @@ impl<'a, M: LanguageModel> Worker<'a, M> {
                 request,
                 reply,
                 since,
-            }) = self.queue.next(idle)
+            }) = self.queue.next(idle, self.fresh)
             else {
                 break;
             };
@@ -443,6 +450,7 @@ impl<'a, M: LanguageModel> Worker<'a, M> {
                 phase: Phase::Ask,
             });
         }
+        self.fresh = false;
         !self.queue.is_closed()
             && (self.flights.iter().any(Option::is_some) || !self.queue.is_over())
     }
