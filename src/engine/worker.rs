@@ -141,11 +141,23 @@ impl Queue {
                 return answer;
             }
             // The worker notices both too; a caller does not wait for its current decode.
-            give_up(&cancel, deadline, timeout_ms)?;
+            if let Err(error) = give_up(&cancel, deadline, timeout_ms) {
+                // `abandon` takes the two locks in the other order.
+                drop(answer);
+                self.forget(&reply);
+                return Err(error);
+            }
             let poll = Instant::now() + CANCEL_POLL;
             let until = deadline.map_or(poll, |deadline| deadline.min(poll));
             reply.given.wait_until(&mut answer, until);
         }
+    }
+
+    /// Takes out the request of a caller who is gone, if it is not in flight: it would count as
+    /// waiting, and have a prefix decoded or a context made for nobody.
+    fn forget(&self, reply: &Arc<Reply>) {
+        let mut state = self.state.lock();
+        state.waiting.retain(|other| !Arc::ptr_eq(&other.reply, reply));
     }
 
     /// Refuses new requests and has the worker end; those in flight get [`Error::Closed`].

@@ -653,6 +653,18 @@ fn who_comes_when_too_many_wait_is_told_at_once_with_both_numbers() {
     });
 }
 
+#[test]
+fn who_gives_up_waits_no_more() {
+    let (index, queue) = (index(), Queue::new(1));
+    for _ in 0..2 {
+        let mut request = request(&index, "x?", 1);
+        request.deadline = Some(Instant::now() + Duration::from_millis(10));
+        let error = queue.ask(request).expect_err("nobody answers");
+        assert!(matches!(error, Error::Timeout { .. }), "{error}");
+        assert!(!queue.has_waiting());
+    }
+}
+
 /// Asks a worker with a warm file in `folder` its first question.
 fn first_answer(folder: &Path, model: Mock, key: u128) -> Outcome {
     let mut outcome = Outcome::default();
