@@ -762,6 +762,7 @@ fn copy(error: &Error) -> Error {
         Error::Panic(message) => Error::Panic(message.clone()),
         Error::Internal(what) => Error::Internal(what.clone()),
         Error::Decode(what) => Error::Decode(what.clone()),
+        Error::OutOfMemory(what) => Error::OutOfMemory(what.clone()),
         other => Error::Decode(other.to_string()),
     }
 }
