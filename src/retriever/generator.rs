@@ -215,6 +215,11 @@ impl Layout {
                 "max_question_tokens is 0: leave room".to_owned(),
             ));
         }
+        if options.max_waiting == 0 {
+            return Err(Error::InvalidArgument(
+                "max_waiting is 0: every question waits for a moment, so allow 1 at least".to_owned(),
+            ));
+        }
         let prefix = index.prefix().len();
         let title = index.longest_title() as usize;
         let states = STATES.min(usize::from(MAX_SEQUENCES - 1) / parallel).max(3);
