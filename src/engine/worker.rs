@@ -157,7 +157,9 @@ impl Queue {
     /// waiting, and have a prefix decoded or a context made for nobody.
     fn forget(&self, reply: &Arc<Reply>) {
         let mut state = self.state.lock();
-        state.waiting.retain(|other| !Arc::ptr_eq(&other.reply, reply));
+        state
+            .waiting
+            .retain(|other| !Arc::ptr_eq(&other.reply, reply));
     }
 
     /// Refuses new requests and has the worker end; those in flight get [`Error::Closed`].

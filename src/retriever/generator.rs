@@ -217,7 +217,8 @@ impl Layout {
         }
         if options.max_waiting == 0 {
             return Err(Error::InvalidArgument(
-                "max_waiting is 0: every question waits for a moment, so allow 1 at least".to_owned(),
+                "max_waiting is 0: every question waits for a moment, so allow 1 at least"
+                    .to_owned(),
             ));
         }
         let prefix = index.prefix().len();
