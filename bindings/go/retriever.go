@@ -111,13 +111,7 @@ func newRetriever(model C.go_handle, index *Index, options *C.stair_retriever_op
 	}
 	defer index.handle.release()
 	folder, n := cText(cacheDir)
-	// cgo looks at all of what a pointer points into, and the caller's struct has a Go string in it.
-	var own *C.stair_retriever_options
-	if options != nil {
-		own = new(C.stair_retriever_options)
-		*own = *options
-	}
-	native, err := made(C.go_retriever_new(model, C.go_handle(x), own, folder, n))
+	native, err := made(C.go_retriever_new(model, C.go_handle(x), options, folder, n))
 	if err != nil {
 		return nil, err
 	}

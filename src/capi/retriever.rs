@@ -152,8 +152,8 @@ pub unsafe extern "C" fn stair_retrieve_options_init(
 
 /// A retriever over `index` with `model`, both of which may be freed afterwards. It starts one
 /// thread; the table of contents is decoded, or read from the warm file, for the first question or by
-/// `stair_retriever_warm`.
-/// `options` may be NULL. Free `*out` with `stair_retriever_free`.
+/// `stair_retriever_warm`. Where `context_memory` has no room, it waits until other retrievers have
+/// answered whom they serve. `options` may be NULL. Free `*out` with `stair_retriever_free`.
 ///
 /// `model` may be NULL. Then the words that question and section have in common decide (BM25):
 /// nothing is decoded, no thread is started, and of `options` nothing is used. For any `k` there
@@ -209,10 +209,12 @@ pub unsafe extern "C" fn stair_retriever_new(
     })
 }
 
-/// Decodes the table of contents, or reads it from the warm file, if it is not there yet, and returns when that is done: then the first
-/// question need not wait. Without a model it reads the sections' words. `cancel` may be NULL.
+/// Decodes the table of contents, or reads it from the warm file, if it is not there yet, and returns
+/// when that is done: then the first question need not wait. Without a model it reads the sections'
+/// words. `cancel` may be NULL.
 ///
-/// STAIR_ERR_CANCELLED, STAIR_ERR_DECODE, STAIR_ERR_CLOSED, STAIR_ERR_INVALID_HANDLE.
+/// STAIR_ERR_CANCELLED, STAIR_ERR_DECODE, STAIR_ERR_BUSY, STAIR_ERR_OUT_OF_MEMORY when the context
+/// had given way and cannot be made again, STAIR_ERR_CLOSED, STAIR_ERR_INVALID_HANDLE.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn stair_retriever_warm(
     retriever: *const stair_retriever,
@@ -233,7 +235,8 @@ pub unsafe extern "C" fn stair_retriever_warm(
 /// STAIR_ERR_EMPTY_QUESTION, STAIR_ERR_INVALID_UTF8, STAIR_ERR_NUL_IN_QUESTION,
 /// STAIR_ERR_QUESTION_TOO_LONG (with a model), STAIR_ERR_INVALID_K, STAIR_ERR_INVALID_ARGUMENT for a
 /// `lexical_weight` that is negative or not finite, STAIR_ERR_CANCELLED, STAIR_ERR_TIMEOUT,
-/// STAIR_ERR_DECODE, STAIR_ERR_CLOSED, and those of bad arguments.
+/// STAIR_ERR_DECODE, STAIR_ERR_BUSY, STAIR_ERR_OUT_OF_MEMORY when the context had given way and cannot
+/// be made again, STAIR_ERR_CLOSED, and those of bad arguments.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn stair_retrieve(
     retriever: *const stair_retriever,

@@ -222,6 +222,18 @@ impl<'m> Context<'m> {
         self.lengths.fill(0);
     }
 
+    /// Whether keys are rotated as in a context longer than the model was first trained on. Models
+    /// with two tables of factors (LongRoPE) take one or the other by the context's length, so the
+    /// same tokens have other keys there.
+    fn has_long_positions(&self) -> bool {
+        let architecture = &self.model.info().architecture;
+        let key = format!("{architecture}.rope.scaling.original_context_length");
+        let original = self.model.llama.meta_val_str(&key).ok();
+        original
+            .and_then(|tokens| tokens.parse::<u32>().ok())
+            .is_some_and(|tokens| self.llama.n_ctx() > tokens)
+    }
+
     fn check_seq(&self, seq: Seq) -> Result<usize> {
         match seq.0 < self.capacity.sequences {
             true => Ok(usize::from(seq.0)),
@@ -342,7 +354,8 @@ impl LanguageModel for Context<'_> {
         let model = self.model;
         let key = format!(
             "libstair {}, llama.cpp {LLAMA_CPP}, {}, {}, kernels {}, weights {:032x}, \
-             {} layers on a GPU, keys and values {:?}, flash attention {}, {} tokens a decode",
+             {} layers on a GPU, keys and values {:?}, flash attention {}, {} tokens a decode, \
+             long positions {}",
             env!("CARGO_PKG_VERSION"),
             env!("STAIR_TARGET"),
             env!("STAIR_FEATURES"),
@@ -353,6 +366,7 @@ impl LanguageModel for Context<'_> {
             self.flash,
             // Other pieces of a prefix add in another order.
             self.piece,
+            self.has_long_positions(),
         );
         log::emit(Level::Debug, &format!("a state depends on {key}"));
         Some(xxh3_128(key.as_bytes()))

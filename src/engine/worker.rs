@@ -141,11 +141,25 @@ impl Queue {
                 return answer;
             }
             // The worker notices both too; a caller does not wait for its current decode.
-            give_up(&cancel, deadline, timeout_ms)?;
+            if let Err(error) = give_up(&cancel, deadline, timeout_ms) {
+                // `abandon` takes the two locks in the other order.
+                drop(answer);
+                self.forget(&reply);
+                return Err(error);
+            }
             let poll = Instant::now() + CANCEL_POLL;
             let until = deadline.map_or(poll, |deadline| deadline.min(poll));
             reply.given.wait_until(&mut answer, until);
         }
+    }
+
+    /// Takes out the request of a caller who is gone, if it is not in flight: it would count as
+    /// waiting, and have a prefix decoded or a context made for nobody.
+    fn forget(&self, reply: &Arc<Reply>) {
+        let mut state = self.state.lock();
+        state
+            .waiting
+            .retain(|other| !Arc::ptr_eq(&other.reply, reply));
     }
 
     /// Refuses new requests and has the worker end; those in flight get [`Error::Closed`].
@@ -183,17 +197,20 @@ impl Queue {
         state.closed || state.leave
     }
 
-    /// The next request; waits for one if `idle`.
-    fn next(&self, idle: bool) -> Option<Waiting> {
+    /// The next request; waits for one if `idle`. A worker that is to leave gets one only when it
+    /// is `fresh`: it has admitted nobody yet.
+    fn next(&self, idle: bool, fresh: bool) -> Option<Waiting> {
         let mut state = self.state.lock();
         loop {
-            if state.closed || state.leave {
+            if state.closed {
                 return None;
             }
-            if let Some(next) = state.waiting.pop_front() {
+            if (fresh || !state.leave)
+                && let Some(next) = state.waiting.pop_front()
+            {
                 return Some(next);
             }
-            if !idle {
+            if state.leave || !idle {
                 return None;
             }
             self.arrived.wait(&mut state);
@@ -338,6 +355,9 @@ pub(crate) struct Worker<'a, M> {
     /// Where the next round begins, so that a full batch leaves out another one each time.
     first: usize,
     warm: Option<Warm>,
+    /// Nobody was admitted yet. Who waits then is, even if the worker is to leave already: else two
+    /// busy tenants would hand one seat to and fro, and neither would answer anybody.
+    fresh: bool,
     /// Somebody has had an answer from the prefix.
     answered: bool,
 }
@@ -358,6 +378,7 @@ impl<'a, M: LanguageModel> Worker<'a, M> {
             origins: Vec::new(),
             first: 0,
             warm: None,
+            fresh: true,
             answered: false,
         }
     }
@@ -421,7 +442,7 @@ impl<'a, M: LanguageModel> Worker<'a, M> {
                 request,
                 reply,
                 since,
-            }) = self.queue.next(idle)
+            }) = self.queue.next(idle, self.fresh)
             else {
                 break;
             };
@@ -443,6 +464,7 @@ impl<'a, M: LanguageModel> Worker<'a, M> {
                 phase: Phase::Ask,
             });
         }
+        self.fresh = false;
         !self.queue.is_closed()
             && (self.flights.iter().any(Option::is_some) || !self.queue.is_over())
     }
@@ -742,6 +764,7 @@ fn copy(error: &Error) -> Error {
         Error::Panic(message) => Error::Panic(message.clone()),
         Error::Internal(what) => Error::Internal(what.clone()),
         Error::Decode(what) => Error::Decode(what.clone()),
+        Error::OutOfMemory(what) => Error::OutOfMemory(what.clone()),
         other => Error::Decode(other.to_string()),
     }
 }

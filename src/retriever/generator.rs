@@ -175,8 +175,9 @@ impl Service {
     fn serve(&self, opened: &mut dyn FnMut(Result<Option<PathBuf>>)) -> Result<bool> {
         let bytes = self.layout.context.bytes(&self.model);
         let queue: Arc<Queue> = Arc::clone(&self.queue);
-        let _seat = self.model.memory.take(bytes, queue)?;
+        // Before there is a seat: from then on whoever needs it may ask for it.
         self.queue.stay();
+        let _seat = self.model.memory.take(bytes, queue)?;
         // The context borrows the model, so it lives on this thread's stack.
         let context = Context::new(&self.model, &self.layout.context)?;
         let warm = self.folder.as_deref().and_then(|folder| {
@@ -212,6 +213,12 @@ impl Layout {
         if question == 0 {
             return Err(Error::InvalidArgument(
                 "max_question_tokens is 0: leave room".to_owned(),
+            ));
+        }
+        if options.max_waiting == 0 {
+            return Err(Error::InvalidArgument(
+                "max_waiting is 0: every question waits for a moment, so allow 1 at least"
+                    .to_owned(),
             ));
         }
         let prefix = index.prefix().len();

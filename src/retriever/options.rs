@@ -17,8 +17,8 @@ pub struct RetrieverOptions {
     pub max_question_tokens: u32,
     /// Questions that share decodes; more wait their turn.
     pub max_parallel: u32,
-    /// Questions that may wait for their turn; who comes when so many do gets [`Error::Busy`] at
-    /// once.
+    /// Questions that may wait for their turn, 1 at least; who comes when so many do gets
+    /// [`Error::Busy`] at once.
     ///
     /// [`Error::Busy`]: crate::Error::Busy
     pub max_waiting: u32,

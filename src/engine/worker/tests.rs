@@ -588,6 +588,29 @@ fn a_worker_that_leaves_answers_who_is_in_flight_and_the_next_one_those_who_wait
 }
 
 #[test]
+fn a_worker_that_is_to_leave_before_it_begins_answers_who_waits_first() {
+    let (index, queue) = (index(), Queue::new(usize::MAX));
+    let title = index.longest_title() as usize;
+    let division = Division {
+        parallel: 1,
+        room: Room {
+            states: STATES,
+            tokens: 2 * title,
+        },
+    };
+    let (index, queue) = (&index, &queue);
+    std::thread::scope(|scope| {
+        let caller = scope.spawn(move || queue.ask(request(index, "one?", 3)));
+        eventually(|| queue.has_waiting(), "it waits");
+        queue.leave();
+        let worker = Mock::new(96, 64);
+        assert!(Worker::new(worker, index, queue, division).run(), "it left");
+        let outcome = caller.join().expect("no panic").expect("answers");
+        assert_eq!(outcome.found, alone(index, "one?", 3));
+    });
+}
+
+#[test]
 fn a_worker_that_leaves_while_idle_does_so_at_once() {
     let (index, queue) = (index(), Queue::new(usize::MAX));
     let division = Division {
@@ -628,6 +651,18 @@ fn who_comes_when_too_many_wait_is_told_at_once_with_both_numbers() {
             assert!(matches!(error, Some(Error::Decode(_))), "{error:?}");
         }
     });
+}
+
+#[test]
+fn who_gives_up_waits_no_more() {
+    let (index, queue) = (index(), Queue::new(1));
+    for _ in 0..2 {
+        let mut request = request(&index, "x?", 1);
+        request.deadline = Some(Instant::now() + Duration::from_millis(10));
+        let error = queue.ask(request).expect_err("nobody answers");
+        assert!(matches!(error, Error::Timeout { .. }), "{error}");
+        assert!(!queue.has_waiting());
+    }
 }
 
 /// Asks a worker with a warm file in `folder` its first question.
