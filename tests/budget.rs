@@ -99,6 +99,40 @@ fn books_beyond_the_budget_give_way_and_answer_as_before() {
 }
 
 #[test]
+fn two_busy_books_with_room_for_one_take_turns_and_nobody_waits_for_ever() {
+    let _alone = alone();
+    let cache = tempfile::tempdir().expect("a folder");
+    let free = model(None);
+    let books = [book(&free, 1), book(&free, 2)];
+    let question = "What is said of subject 5?";
+    let mut one = 0;
+    let expected = books.each_ref().map(|book| {
+        let retriever = Retriever::new(free.clone(), book.clone(), &options(cache.path()));
+        let hits = retriever
+            .as_ref()
+            .expect("a retriever")
+            .retrieve(question, &top(1));
+        one = free.context_memory_used();
+        ranking(&hits.expect("answers"))
+    });
+    let tight = model(Some(one * 3 / 2));
+    let retrievers = books.map(|book| {
+        Retriever::new(tight.clone(), book, &options(cache.path())).expect("a retriever")
+    });
+    std::thread::scope(|scope| {
+        for caller in 0..6usize {
+            let (retriever, expected) = (&retrievers[caller % 2], &expected[caller % 2]);
+            scope.spawn(move || {
+                for _ in 0..4 {
+                    let hits = retriever.retrieve(question, &top(1)).expect("answers");
+                    assert_eq!(&ranking(&hits), expected);
+                }
+            });
+        }
+    });
+}
+
+#[test]
 fn a_budget_for_less_than_one_context_is_refused_with_both_numbers() {
     let tight = model(Some(1 << 20));
     let index = handbook().index.clone();
