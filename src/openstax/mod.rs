@@ -40,6 +40,9 @@ pub struct Book {
 /// Fewest words of a question: "Explain." asks nothing without its surroundings.
 const LEAST_WORDS: usize = 5;
 
+/// Most elements within each other; those of a book are a dozen.
+const DEEPEST: usize = 256;
+
 /// Reads the collection `name` of the checkout of a book's repository: the file
 /// `collections/NAME.collection.xml`, whose ending may be given too, and the modules that it names.
 ///
@@ -199,7 +202,15 @@ fn text(checkout: &Path, path: &str) -> Result<String> {
 
 /// Reads XML and says in which file it fails.
 fn parse<'t>(text: &'t str, path: &str) -> Result<roxmltree::Document<'t>> {
-    roxmltree::Document::parse(text).map_err(|error| Error::Document(format!("{path}: {error}")))
+    let document = roxmltree::Document::parse(text)
+        .map_err(|error| Error::Document(format!("{path}: {error}")))?;
+    // The readers call themselves for what is within an element, and a stack ends.
+    let too_deep = |node: roxmltree::Node<'_, '_>| node.ancestors().nth(DEEPEST).is_some();
+    if document.descendants().any(too_deep) {
+        let what = format!("{path}: more than {DEEPEST} elements stand within each other");
+        return Err(Error::Document(what));
+    }
+    Ok(document)
 }
 
 /// The text of an element and of all within it, on one line.

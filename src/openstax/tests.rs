@@ -90,3 +90,28 @@ fn files_that_are_missing_or_broken_are_named() {
         assert!(error.to_string().contains(word), "no {word:?} in {error}");
     }
 }
+
+#[test]
+fn elements_within_elements_without_end_are_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let write = |path: &str, text: &str| {
+        let path = folder.path().join(path);
+        std::fs::create_dir_all(path.parent().expect("a folder")).expect("makes");
+        std::fs::write(path, text).expect("writes");
+    };
+    let nested = |open: &str, close: &str| [open.repeat(50_000), close.repeat(50_000)].concat();
+    let book = |content: &str| {
+        format!(
+            "<c><metadata><title>T</title></metadata><content><module document='m'/>{content}</content></c>"
+        )
+    };
+    let deep_book = nested("<subcollection><content>", "</content></subcollection>");
+    let deep_module = nested("<section>", "</section>");
+    for (content, module) in [(deep_book.as_str(), ""), ("", deep_module.as_str())] {
+        write("collections/x.collection.xml", &book(content));
+        let module = format!("<d><title>M</title><content>{module}</content></d>");
+        write("modules/m/index.cnxml", &module);
+        let error = read(folder.path(), "x").expect_err("refused");
+        assert!(error.to_string().contains("within"), "{error}");
+    }
+}

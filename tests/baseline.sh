@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# The promise of one build for every x86-64-v2 machine: the command on an emulated processor of 2008
+# (Nehalem: SSE4.2 and no AVX), where an instruction of a later one ends it with SIGILL.
+#
+#   tests/baseline.sh BUILD_DIR MODEL.gguf        # target/release, after `make build`
+#
+# Needs qemu-x86_64 (Debian: qemu-user). The emulator is slow: without STAIR_BASELINE_ASK=1 no
+# question is asked, only the vocabulary of the model is loaded.
+set -euo pipefail
+
+if [ $# -ne 2 ]; then
+    sed -n '2,8s/^# \{0,1\}//p' "$0" >&2
+    exit 2
+fi
+stair=$(cd "$1" && pwd)/stair
+model=$(cd "$(dirname "$2")" && pwd)/$(basename "$2")
+cd "$(dirname "$0")/.."
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+
+# emulated ARGUMENTS...: the command on the old processor, and what its loader does in a file.
+emulated() {
+    rm -f "$folder"/loader.*
+    qemu-x86_64 -cpu Nehalem -E OMP_NUM_THREADS=1 -E LD_DEBUG=files \
+        -E LD_DEBUG_OUTPUT="$folder/loader" "$stair" "$@"
+}
+# ggml opens every plugin to ask how well it suits, and then the best one again.
+kernels() {
+    sed -n 's|.*file=.*/\(libggml-cpu-[a-z0-9]*\)\.so .*generating link map.*|\1|p' "$folder"/loader.* |
+        tail -n 1
+}
+sse42() {
+    if [ "$(kernels)" != libggml-cpu-sse42 ]; then
+        echo "baseline: the kernels are $(kernels) and not libggml-cpu-sse42" >&2
+        exit 1
+    fi
+    echo "kernels: $(kernels)"
+}
+
+emulated build examples/handbook/handbook.md -m "$model" -o "$folder/handbook.stair"
+sse42
+emulated verify "$folder/handbook.stair"
+emulated inspect "$folder/handbook.stair" | sed -n 1,3p
+# The kernels for words are the library's own, and no plugin.
+emulated retrieve -i "$folder/handbook.stair" -k 1 "How long is my notice period?"
+if [ "${STAIR_BASELINE_ASK:-0}" = 1 ]; then
+    printf '# Rules\n\n## Leave\n\nTen days.\n\n## Travel\n\nBy train.\n' > "$folder/rules.md"
+    emulated build "$folder/rules.md" -m "$model" -o "$folder/rules.stair"
+    emulated retrieve -i "$folder/rules.stair" -m "$model" -k 1 --threads 1 "May I take the train?"
+    sse42
+fi
+echo "baseline: passed"
