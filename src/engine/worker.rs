@@ -574,6 +574,10 @@ impl<'a, M: LanguageModel> Worker<'a, M> {
             return;
         };
         warm.kept = true;
+        if let Some(writer) = warm.writer.take() {
+            // It has had a prefill's time, and who ends waits for one writer only.
+            let _ = writer.join();
+        }
         match self.model.state(Seq::PREFIX) {
             Ok(state) => warm.writer = warm.file.write_aside(state),
             Err(error) => warm.file.not_kept(&error),
@@ -745,6 +749,10 @@ impl<'a, M: LanguageModel> Worker<'a, M> {
             flight.reply.give(Err(copy(error)));
         }
         self.prefilled = 0;
+        if let Some(warm) = &mut self.warm {
+            // What is decoded now is better than what may have been the reason.
+            warm.kept = false;
+        }
         for seq in 0..self.model.capacity().sequences {
             // A sequence that cannot be emptied shows as an error at its next use.
             let _ = self.model.clear(Seq(seq));

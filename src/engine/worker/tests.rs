@@ -721,6 +721,9 @@ fn a_state_that_the_model_refuses_is_decoded_and_written_anew() {
 fn after_a_decode_that_fails_a_restored_prefix_is_decoded() {
     let folder = tempfile::tempdir().expect("a folder");
     first_answer(folder.path(), Mock::new(96, 64), 1);
+    let path = WarmFile::new(folder.path(), 1, index().prefix());
+    let written = || std::fs::metadata(path.path()).and_then(|file| file.modified());
+    let before = written().expect("is there");
     let model = Mock::new(96, 64);
     model.control.fail_at.store(1, Ordering::SeqCst);
     serve_with(model, Some((folder.path(), 1)), |index, queue, _| {
@@ -729,4 +732,5 @@ fn after_a_decode_that_fails_a_restored_prefix_is_decoded() {
         let second = queue.ask(request(index, "Where?", 3)).expect("answers");
         assert_eq!(prefix_of(&second), (index.prefix().len(), 0));
     });
+    assert!(written().expect("is there") > before, "a better one");
 }
