@@ -34,6 +34,6 @@ recall = figures["answerable"]["recall_at_1"]["value"]
 refused = {kind: figures["refusal"][kind]["value"] for kind in ("answerable", "unanswerable")}
 print(f"Recall@1 {recall:.2f} on {figures['counts']['answerable']}; refused {refused}")
 assert figures["hallucination"]["value"] == 0
-assert recall >= 0.5
+assert recall >= 0.75
 assert refused["unanswerable"] > refused["answerable"]
 PY
