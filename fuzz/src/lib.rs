@@ -1,10 +1,21 @@
 //! What the targets share: a tokenizer without a file, a walk over everything an index answers,
 //! and the checksums of a file whose bytes were made up.
 
+#[cfg(feature = "engine")]
+mod arguments;
+#[cfg(feature = "engine")]
+pub mod host;
+#[cfg(feature = "engine")]
+pub mod silence;
+#[cfg(feature = "engine")]
+pub mod tiny;
+
 use stair::index::format::{BLOCK, BYTE_ORDER_MARK, Header, MAGIC, MAJOR};
 use stair::index::{BuildOptions, Index, NodeId};
 use stair::toc::Toc;
 use stair::tokens::{Special, Tokenizer};
+use std::io::Write;
+use std::path::Path;
 use xxhash_rust::xxh3::xxh3_64;
 
 /// One token a byte, and a terminator.
@@ -138,4 +149,11 @@ pub fn round_trip(toc: &Toc, options: &BuildOptions) {
         assert_eq!(section.page, expected.page);
         assert_eq!(section.text, options.text.then_some(expected.text.as_str()));
     }
+}
+
+/// Runs `body` with the path of a file of these bytes.
+pub fn with_file<T>(bytes: &[u8], body: impl FnOnce(&Path) -> T) -> T {
+    let mut file = tempfile::NamedTempFile::new().expect("a file");
+    file.write_all(bytes).expect("writes");
+    body(file.path())
 }

@@ -44,12 +44,16 @@ impl TokenizerJson {
     /// [`Error::Tokenizer`].
     pub fn from_bytes(json: &[u8], config: Option<&[u8]>) -> Result<Self> {
         let fail = |why: String| Error::Tokenizer(format!("{why}; give a tokenizer.json"));
-        let mut plain = tokenizers::Tokenizer::from_bytes(json).map_err(|e| fail(e.to_string()))?;
-        // Both exist for batches of training data; a title must be neither cut nor filled up.
-        plain.with_padding(None);
-        plain
-            .with_truncation(None)
-            .map_err(|e| fail(e.to_string()))?;
+        // Titles are neither cut, filled up nor decoded, and `tokenizers` panics on some decoders.
+        let mut json: serde_json::Value =
+            serde_json::from_slice(json).map_err(|e| fail(e.to_string()))?;
+        if let Some(parts) = json.as_object_mut() {
+            for unused in ["truncation", "padding", "post_processor", "decoder"] {
+                parts.remove(unused);
+            }
+        }
+        let mut plain: tokenizers::Tokenizer =
+            serde_json::from_value(json).map_err(|e| fail(e.to_string()))?;
         let mut special = plain.clone();
         plain.set_encode_special_tokens(true);
         special.set_encode_special_tokens(false);
@@ -121,4 +125,34 @@ fn end_of_text(config: &[u8]) -> Result<Option<String>> {
     let token = &config["eos_token"];
     let text = token.as_str().or_else(|| token["content"].as_str());
     Ok(text.map(str::to_owned))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TINY: &str = r#"{"version": "1.0", "truncation": {"max_length": 1, "strategy": "LongestFirst",
+        "stride": 0, "direction": "Right"}, "added_tokens": [], "decoder": {"type": "ByteLevel"},
+        "pre_tokenizer": {"type": "Whitespace"}, "model": {"type": "WordLevel",
+        "vocab": {"By": 0, "train": 1, "[UNK]": 2}, "unk_token": "[UNK]"}}"#;
+
+    #[test]
+    fn parts_that_encode_nothing_are_passed_over() {
+        let tokenizer = TokenizerJson::from_bytes(TINY.as_bytes(), None).expect("reads");
+        let tokens = tokenizer.encode("By train train", Special::AsText);
+        assert_eq!(tokens.expect("encodes"), [0, 1, 1]);
+    }
+
+    #[test]
+    fn damage_is_an_error_wherever_it_is() {
+        for at in 0..TINY.len() {
+            let mut bytes = TINY.as_bytes().to_vec();
+            bytes[at] = b'#';
+            match TokenizerJson::from_bytes(&bytes, None) {
+                Ok(_) => (),
+                Err(error) => assert!(matches!(error, Error::Tokenizer(_)), "{error}"),
+            }
+            assert!(TokenizerJson::from_bytes(&TINY.as_bytes()[..at], None).is_err());
+        }
+    }
 }
