@@ -154,7 +154,11 @@ impl Host {
 
     unsafe fn index_open(&mut self, from: &mut Choices<'_>) {
         let path = self.some_path("good.stair", from);
-        let flags = u32::from(from.byte()).checked_sub(100).unwrap_or(0);
+        let flags = match from.byte() {
+            0..=127 => 0,
+            128..=239 => STAIR_INDEX_COPY,
+            other => other.into(),
+        };
         self.making(Kind::Index, from, &[], |out, error| unsafe {
             stair_index_open(path.ptr(), path.len, flags, out.cast(), error)
         });
