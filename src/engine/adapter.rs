@@ -106,6 +106,17 @@ impl<'b> Adapter<'b> {
         self.pairs.contains_key(name)
     }
 
+    /// The error of an adapter that makes more of the tensor's numbers than `file_type` can hold.
+    pub fn too_large(&self, name: &str, file_type: &str) -> Error {
+        Error::Adapter {
+            path: self.file.path().to_path_buf(),
+            why: format!(
+                "with it numbers of {name:?} are not finite, or too large for {file_type}: its \
+                 training diverged, train it again with a lower rate"
+            ),
+        }
+    }
+
     /// What is to be added to the matrix `layer` of the tensor: 0, but for a stack of experts.
     ///
     /// # Errors
@@ -207,6 +218,13 @@ impl<'b> Adapter<'b> {
         }
         if b.shape[0] == 0 {
             return Err(format!("its pair for {name:?} has rank 0: train it again"));
+        }
+        if tensor.shape.contains(&0) {
+            return Err(format!(
+                "it changes {name:?}, and the model's tensor {} holds no numbers: copy the model \
+                 again",
+                tensor.shape_text()
+            ));
         }
         if name.ends_with(EMBEDDING) && self.base.tensor("output.weight").is_none() {
             return Err(format!(

@@ -153,6 +153,11 @@ impl<R: Read + Seek> Reader<R> {
         let mut end = 0u64;
         for _ in 0..count {
             let name = self.text()?;
+            // ggml compares whole names and then keeps what stands before a NUL, so that two may
+            // become one.
+            if name.contains('\0') {
+                return Err(self.corrupt(&format!("the tensor name {name:?} has a NUL")));
+            }
             let dims = self.u32()?;
             if dims > MAX_DIMS {
                 return Err(self.corrupt(&format!("tensor {name:?} has {dims} dimensions")));
@@ -388,6 +393,14 @@ mod tests {
         let at = bytes.windows(9).position(|w| w == b"\x01\0\0\0\0\0\0\0b");
         bytes[at.expect("the token b") + 8] = b'a';
         assert!(matches!(read(&bytes), Err(Problem::Corrupt(why)) if why.contains("token 1")));
+    }
+
+    #[test]
+    fn a_tensor_name_with_a_nul_is_refused() {
+        let mut bytes = file();
+        let at = bytes.windows(9).position(|w| w == b"\x01\0\0\0\0\0\0\0w");
+        bytes[at.expect("the tensor w") + 8] = 0;
+        assert!(matches!(read(&bytes), Err(Problem::Corrupt(why)) if why.contains("NUL")));
     }
 
     #[test]

@@ -4,7 +4,6 @@
 use super::backend::backend;
 use super::gguf::Header;
 use super::log;
-use super::quantize::c_path;
 use crate::error::{Error, Result};
 use llama_cpp_sys_2 as sys;
 use std::ffi::{CStr, CString};
@@ -12,6 +11,9 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
+
+/// Numbers that are worked on together, so that memory stays the same for any model.
+pub(super) const SLAB: usize = 1 << 24;
 
 /// A tensor in a file.
 #[derive(Debug, Clone)]
@@ -168,9 +170,7 @@ impl GgufFile {
             )?;
             return Ok(values);
         }
-        // SAFETY: the type is one that ggml knows, since it read the tensor's description.
-        let traits = unsafe { sys::ggml_get_type_traits(tensor.kind).as_ref() };
-        let Some(to_float) = traits.and_then(|traits| traits.to_float) else {
+        let Some(to_float) = to_float(tensor) else {
             return Err(Error::ModelLoad {
                 path: self.path.clone(),
                 why: format!("ggml cannot turn the tensor {:?} into floats", tensor.name),
@@ -183,6 +183,23 @@ impl GgufFile {
         // SAFETY: `bytes` holds `count` whole rows of this type, and `values` as many numbers.
         unsafe { to_float(bytes.as_ptr().cast(), values.as_mut_ptr(), numbers as i64) };
         Ok(values)
+    }
+
+    /// Whether no number of the tensor is further from 0 than `largest`, and none is none. True of
+    /// types that are no floats to ggml.
+    pub fn is_within(&self, tensor: &Tensor, largest: f32) -> Result<bool> {
+        if tensor.kind != sys::GGML_TYPE_F32 && to_float(tensor).is_none() {
+            return Ok(true);
+        }
+        let slab = (SLAB / tensor.row().max(1)).max(1);
+        for first in (0..tensor.rows()).step_by(slab) {
+            let count = slab.min(tensor.rows() - first);
+            let numbers = self.rows(tensor, first, count)?;
+            if !numbers.iter().all(|number| number.abs() <= largest) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     fn describe(&self) -> std::result::Result<Vec<Tensor>, String> {
@@ -230,6 +247,13 @@ impl Drop for GgufFile {
             sys::ggml_free(self.described.as_ptr());
         }
     }
+}
+
+/// How ggml turns numbers of the tensor's type into floats.
+fn to_float(tensor: &Tensor) -> sys::ggml_to_float_t {
+    // SAFETY: the type is one that ggml knows, since it read the tensor's description.
+    let traits = unsafe { sys::ggml_get_type_traits(tensor.kind).as_ref() };
+    traits.and_then(|traits| traits.to_float)
 }
 
 /// The head of a new file, with the metadata of another one.
@@ -302,4 +326,15 @@ impl Drop for Head {
 
 fn c_text(text: &str) -> Result<CString> {
     CString::new(text).map_err(|_| Error::Internal(format!("the text {text:?} has a NUL")))
+}
+
+pub(super) fn c_path(path: &Path) -> Result<CString> {
+    let text = path.to_str().ok_or_else(|| {
+        Error::InvalidArgument(format!(
+            "the path {} is not UTF-8: rename it",
+            path.display()
+        ))
+    })?;
+    CString::new(text)
+        .map_err(|_| Error::InvalidArgument(format!("the path {text:?} has a NUL: rename it")))
 }

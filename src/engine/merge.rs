@@ -2,16 +2,13 @@
 //! number type that is wanted, by ggml's own code.
 
 use super::adapter::{Adapter, Delta};
-use super::gguf_file::{GgufFile, Head, Tensor};
+use super::gguf_file::{GgufFile, Head, SLAB, Tensor};
 use super::model::{Model, ModelOptions};
 use super::quantize::{FileType, convert};
 use crate::error::{Error, Result};
 use crate::files::{self, AtomicFile};
 use crate::index::{Index, vocabulary};
 use std::path::Path;
-
-/// Numbers that are worked on together, so that memory stays the same for any model.
-const SLAB: usize = 1 << 24;
 
 /// Bytes that are copied together.
 const PIECE: usize = 1 << 22;
@@ -97,7 +94,7 @@ pub fn merge(
     let threads = options.threads.max(1);
     for tensor in model.tensors() {
         let bytes = match lora.changes(&tensor.name) {
-            true => write_changed(&mut merged, &model, tensor, &lora, threads)?,
+            true => write_changed(&mut merged, &model, tensor, &lora, file_type, threads)?,
             false => write_copy(&mut merged, &model, tensor)?,
         };
         merged.write(&vec![0; head.padding(bytes)])?;
@@ -169,6 +166,7 @@ fn write_changed(
     model: &GgufFile,
     tensor: &Tensor,
     lora: &Adapter<'_>,
+    file_type: FileType,
     threads: u32,
 ) -> Result<usize> {
     let (row, height) = (tensor.row(), tensor.shape[1]);
@@ -182,6 +180,10 @@ fn write_changed(
             let count = slab.min(height - first);
             let mut rows = model.rows(tensor, layer * height + first, count)?;
             add(&mut rows, row, first, &delta, threads);
+            let largest = file_type.largest();
+            if !rows.iter().all(|number| number.abs() <= largest) {
+                return Err(lora.too_large(&tensor.name, file_type.name()));
+            }
             out.write(bytemuck::cast_slice(&rows))?;
             first += count;
         }

@@ -1,12 +1,11 @@
 //! A model in other number types, by ggml's own code.
 
-use super::backend::backend;
 use super::gguf::Header;
+use super::gguf_file::{GgufFile, c_path};
 use super::log;
 use crate::error::{Error, Result};
 use crate::files::AtomicFile;
 use llama_cpp_sys_2 as sys;
-use std::ffi::CString;
 use std::path::Path;
 
 /// The number types by name. K-quants mix several types over a model's tensors.
@@ -57,6 +56,16 @@ impl FileType {
     pub fn name(self) -> &'static str {
         TYPES[self.0].0
     }
+
+    /// The largest number that a matrix may hold: scales of blocks are 16-bit floats.
+    pub fn largest(self) -> f32 {
+        match TYPES[self.0].1 {
+            sys::LLAMA_FTYPE_ALL_F32 => f32::MAX,
+            // The next one rounds to infinity.
+            sys::LLAMA_FTYPE_MOSTLY_BF16 => f32::from_bits(0x7F7F_0000),
+            _ => 65504.0,
+        }
+    }
 }
 
 /// Writes the model at `input` to `output` with its weights as `to`, `"q8_0"` for example. The
@@ -68,8 +77,6 @@ impl FileType {
 /// [`Error::ModelLoad`] with what ggml said.
 pub fn quantize(input: &Path, output: &Path, to: &str, threads: u32) -> Result<()> {
     let to = FileType::named(to)?;
-    backend()?;
-    Header::read(input)?;
     let file = AtomicFile::create(output)?;
     convert(input, file.temporary_path(), to, threads, input)?;
     file.commit()
@@ -84,6 +91,7 @@ pub(super) fn convert(
     threads: u32,
     model: &Path,
 ) -> Result<()> {
+    check_numbers(input, to, model)?;
     let from = c_path(input)?;
     let path = c_path(output)?;
     // SAFETY: the default parameters are valid, and only plain fields are changed.
@@ -113,13 +121,27 @@ pub(super) fn convert(
     Header::read(output).map(|_| ())
 }
 
-pub(super) fn c_path(path: &Path) -> Result<CString> {
-    let text = path.to_str().ok_or_else(|| {
-        Error::InvalidArgument(format!(
-            "the path {} is not UTF-8: rename it",
-            path.display()
-        ))
-    })?;
-    CString::new(text)
-        .map_err(|_| Error::InvalidArgument(format!("the path {text:?} has a NUL: rename it")))
+/// Finds what ggml would refuse after it wrote about it to standard error.
+fn check_numbers(input: &Path, to: FileType, model: &Path) -> Result<()> {
+    let file = GgufFile::open(input)?;
+    for tensor in file.tensors() {
+        // Vectors keep their type.
+        let largest = if tensor.rows() > 1 {
+            to.largest()
+        } else {
+            f32::MAX
+        };
+        if !file.is_within(tensor, largest)? {
+            return Err(Error::ModelLoad {
+                path: model.to_path_buf(),
+                why: format!(
+                    "the tensor {:?} holds numbers that are not finite, or too large for {}: copy \
+                     the model again, or take the type f32",
+                    tensor.name,
+                    to.name()
+                ),
+            });
+        }
+    }
+    Ok(())
 }

@@ -72,6 +72,7 @@ impl Small {
             ("blk.0.ffn_up_exps.weight", &[4, 2, 3], vec![1.0; 24]),
             ("blk.0.scaled.weight", &[4, 2], vec![1.0; 8]),
             ("blk.0.scaled.scale", &[1], vec![1.0]),
+            ("blk.0.empty.weight", &[0, 2], vec![]),
         ];
         write_gguf(&base, MODEL, None, &tensors);
         let adapter = folder.path().join("lora.gguf");
@@ -122,6 +123,7 @@ fn an_adapter_that_does_not_belong_is_refused_with_the_reason() {
         "blk.0.ffn_up_exps.weight.lora_a",
         "blk.0.ffn_up_exps.weight.lora_b",
     ];
+    let empty = ["blk.0.empty.weight.lora_a", "blk.0.empty.weight.lora_b"];
     for (texts, tensors, words) in [
         (
             MODEL,
@@ -153,6 +155,7 @@ fn an_adapter_that_does_not_belong_is_refused_with_the_reason() {
         (LORA, &pair(experts, &[4, 1], &[1, 2]), &["[4, 2, 3]"]),
         (LORA, &pair(embedding, &[2, 6], &[2, 4]), &["output too"]),
         (LORA, &pair(scaled, &[4, 2], &[2, 2]), &["scales"]),
+        (LORA, &pair(empty, &[0, 2], &[2, 2]), &["no numbers"]),
     ] {
         let why = small.refusal(texts, tensors);
         for word in words {
@@ -167,6 +170,11 @@ fn numbers_that_are_none_and_damaged_files_are_refused() {
     let mut diverged = pair(Q, &[4, 2], &[2, 2]);
     diverged[1].2[3] = f32::NAN;
     assert!(small.refusal(LORA, &diverged).contains("diverged"));
+    // Numbers, but not after they are multiplied, or not as the type that is asked for.
+    for large in [f32::MAX, 1e6] {
+        diverged[1].2[3] = large;
+        assert!(small.refusal(LORA, &diverged).contains("diverged"));
+    }
 
     write_gguf(&small.adapter, LORA, None, &pair(Q, &[4, 2], &[2, 2]));
     let bytes = std::fs::read(&small.adapter).expect("reads");
