@@ -20,7 +20,8 @@ part "without llama.cpp: toc, prompt, tokens, index, search"
 cargo test --quiet --no-default-features --features building --lib --tests
 
 part "library, engine, C ABI and command"
-cargo test --quiet --release
+# One after another: two that compute on the same processors wait for each other at every step of a decode.
+RUST_TEST_THREADS=1 cargo test --quiet --release
 
 part "metrics, against pytrec_eval"
 tests/metrics/run.sh "$build"
