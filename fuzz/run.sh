@@ -43,20 +43,26 @@ cd "$fuzz"
         cargo build --release --target "$triple" --bin "$target" $engine
 )
 
-# Targets that write files wait for the disk at each; where memory is a folder, for nothing.
-if [ -d /dev/shm ]; then
-    export TMPDIR="${TMPDIR:-/dev/shm}"
-fi
+# Targets that write files wait for the disk at each; where memory is a folder, for nothing. A run
+# that ends at a crash removes none of its own.
+memory=/dev/shm
+[ -d $memory ] || memory=${TMPDIR:-/tmp}
+TMPDIR=$(mktemp -d -p "$memory")
+export TMPDIR
+trap 'rm -rf "$TMPDIR"' EXIT
+export LD_LIBRARY_PATH="$build/$triple/release/stair-backends${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 run="$build/$triple/release/$target"
 if [ "$inputs" -gt 0 ]; then
     cd "$from"
-    exec "$run" $options "$@"
+    # shellcheck disable=SC2086  # none of the options has a space in it
+    "$run" $options "$@"
+    exit
 fi
 mkdir -p "corpus/$target" "artifacts/$target"
 if [ -f "seeds/$target.dict" ]; then
     options="$options -dict=seeds/$target.dict"
 fi
 # shellcheck disable=SC2086  # none of the options has a space in it
-exec nice -n 19 "$run" "corpus/$target" "seeds/$target" $options \
+nice -n 19 "$run" "corpus/$target" "seeds/$target" $options \
     "-max_total_time=$seconds" -timeout=10 -rss_limit_mb=4096 \
     "-artifact_prefix=artifacts/$target/" -print_final_stats=1

@@ -4,12 +4,11 @@
 #
 #   tests/baseline.sh BUILD_DIR MODEL.gguf        # target/release, after `make build`
 #
-# Needs qemu-x86_64 (Debian: qemu-user). The emulator is slow: without STAIR_BASELINE_ASK=1 no
-# question is asked, only the vocabulary of the model is loaded.
+# Needs qemu-x86_64 (Debian: qemu-user). The emulator is slow: a minute on an idle machine.
 set -euo pipefail
 
 if [ $# -ne 2 ]; then
-    sed -n '2,8s/^# \{0,1\}//p' "$0" >&2
+    sed -n '2,7s/^# \{0,1\}//p' "$0" >&2
     exit 2
 fi
 stair=$(cd "$1" && pwd)/stair
@@ -43,10 +42,9 @@ emulated verify "$folder/handbook.stair"
 emulated inspect "$folder/handbook.stair" | sed -n 1,3p
 # The kernels for words are the library's own, and no plugin.
 emulated retrieve -i "$folder/handbook.stair" -k 1 "How long is my notice period?"
-if [ "${STAIR_BASELINE_ASK:-0}" = 1 ]; then
-    printf '# Rules\n\n## Leave\n\nTen days.\n\n## Travel\n\nBy train.\n' > "$folder/rules.md"
-    emulated build "$folder/rules.md" -m "$model" -o "$folder/rules.stair"
-    emulated retrieve -i "$folder/rules.stair" -m "$model" -k 1 --threads 1 "May I take the train?"
-    sse42
-fi
+printf '# Rules\n\n## Leave\n\nTen days.\n\n## Travel\n\nBy train.\n' > "$folder/rules.md"
+emulated build "$folder/rules.md" -m "$model" -o "$folder/rules.stair"
+emulated retrieve -i "$folder/rules.stair" -m "$model" -k 1 --threads 1 --max-parallel 1 \
+    --max-question-tokens 64 "May I take the train?"
+sse42
 echo "baseline: passed"

@@ -647,7 +647,8 @@ fn a_cancel_token_may_be_freed_while_a_call_has_it() {
         assert_eq!(status(ask), STAIR_ERR_CANCELLED);
         let warm = |e| stair_retriever_warm(handles.retriever, cancel, e);
         assert_eq!(status(warm), STAIR_ERR_CANCELLED);
-        let (model, len) = path(model_path().leak());
+        let file = model_path();
+        let (model, len) = path(&file);
         let mut out = null_mut();
         let open = |e| stair_model_open(model, len, null(), cancel, &mut out, e);
         assert_eq!(status(open), STAIR_ERR_CANCELLED);

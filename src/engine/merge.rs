@@ -48,7 +48,8 @@ pub struct MergeReport {
 ///
 /// # Errors
 ///
-/// [`Error::Adapter`] when the adapter is none or does not belong to the model;
+/// [`Error::Adapter`] when the adapter is none, does not belong to the model, or makes numbers of it
+/// that the type cannot hold;
 /// [`Error::VocabularyMismatch`] when the index does not; [`Error::InvalidArgument`] for an unknown
 /// type, and an output that is an input; [`Error::NotAModel`], [`Error::ModelCorrupt`],
 /// [`Error::ModelLoad`]; [`Error::Io`].

@@ -74,7 +74,7 @@ impl FileType {
 /// # Errors
 ///
 /// [`Error::InvalidArgument`] for an unknown type; what reading a model or writing a file gives;
-/// [`Error::ModelLoad`] with what ggml said.
+/// [`Error::ModelLoad`] with what ggml said, and for numbers that the type cannot hold.
 pub fn quantize(input: &Path, output: &Path, to: &str, threads: u32) -> Result<()> {
     let to = FileType::named(to)?;
     let file = AtomicFile::create(output)?;

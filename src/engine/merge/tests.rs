@@ -200,6 +200,25 @@ fn numbers_that_are_none_and_damaged_files_are_refused() {
     assert!(error.to_string().contains("--type"), "{error}");
 }
 
+/// ggml would refuse it too, after it wrote about it to standard error.
+#[test]
+fn numbers_that_the_type_cannot_hold_are_not_quantised() {
+    let small = Small::new();
+    let output = small.folder.path().join("out.gguf");
+    for (number, to) in [
+        (f32::NAN, "f32"),
+        (f32::INFINITY, "bf16"),
+        (7e4, "f16"),
+        (-7e4, "q8_0"),
+    ] {
+        let tensors = [("token_embd.weight", &[1, 2][..], vec![1.0, number])];
+        write_gguf(&small.base, MODEL, None, &tensors);
+        let error = crate::engine::quantize(&small.base, &output, to, 1).expect_err("refused");
+        assert!(error.to_string().contains("token_embd.weight"), "{error}");
+        assert!(!output.exists());
+    }
+}
+
 #[test]
 fn what_is_added_is_the_product_scaled_by_alpha_over_rank() {
     let folder = tempfile::tempdir().expect("a folder");
