@@ -68,9 +68,14 @@ struct Count {
 }
 
 impl Counter {
-    /// One more word of the document under way. Terms are numbered from 0 without gaps.
+    /// One more word of the document under way. Terms are small numbers from 0.
     pub fn count(&mut self, term: u32) {
         self.document.push(term);
+    }
+
+    /// Number of finished documents.
+    pub fn documents(&self) -> usize {
+        self.lengths.len()
     }
 
     /// Ends the document under way; the next word is the next document's.

@@ -128,3 +128,64 @@ fn questions_that_a_leaf_is_known_to_answer_bring_their_words() {
     assert_eq!(ask(&asked, "I want to quit"), ["Notice"]);
     assert_eq!(ask(&index(true), "quit"), Vec::<String>::new());
 }
+
+/// By hand: a leaf's score is that of its document and the mean over five of its nearest questions,
+/// of which it may have fewer.
+#[test]
+fn the_nearest_questions_count_beside_the_document() {
+    let toc = read_markdown(HANDBOOK.as_bytes(), "Handbook", &ReadOptions::default());
+    let toc = toc.expect("reads");
+    let leaf = |title| {
+        toc.sections
+            .iter()
+            .position(|s| s.title == title)
+            .expect("a leaf") as u32
+    };
+    let (notice, receipts) = (leaf("Notice"), leaf("Receipts"));
+    let mut options = BuildOptions::default();
+    options.text = false;
+    let quit = |n: usize| vec![(notice, "quit job".to_owned()); n];
+    options.asked = [quit(7), vec![(receipts, "quit wine bill".to_owned())]].concat();
+    let (bytes, _) = build(&toc, &Bytes, &options, &|_| ()).expect("builds");
+    let scores = Lexicon::new(&Index::from_bytes(&bytes).expect("opens")).scores("quit");
+
+    // Words of each leaf's number and title, and of its questions.
+    let lengths: Vec<f32> = [
+        "1.1 notice",
+        "1.2 garden leave",
+        "2.1 receipts",
+        "2.2 spesen für reisen",
+    ]
+    .map(|title| words_of(title) as f32)
+    .into_iter()
+    .zip([14.0, 0.0, 3.0, 0.0])
+    .map(|(title, questions)| title + questions)
+    .collect();
+    let bm25 = |all: f32, with: f32, count: f32, length: f32, mean: f32| {
+        let idf = (1.0 + (all - with + 0.5) / (with + 0.5)).ln();
+        idf * count * 2.2 / (count + 1.2 * (0.25 + 0.75 * length / mean))
+    };
+    let mean = lengths.iter().sum::<f32>() / 4.0;
+    let near = |length| bm25(8.0, 8.0, 1.0, length, 17.0 / 8.0);
+    let expected = [
+        (notice, bm25(4.0, 2.0, 7.0, lengths[0], mean) + near(2.0)),
+        (
+            receipts,
+            bm25(4.0, 2.0, 1.0, lengths[2], mean) + near(3.0) / 5.0,
+        ),
+        (leaf("Garden leave"), 0.0),
+    ];
+    for (leaf, expected) in expected {
+        let found = scores[leaf as usize];
+        assert!(
+            (found - expected).abs() < 1e-5,
+            "{leaf}: {found} {expected}"
+        );
+    }
+}
+
+fn words_of(text: &str) -> usize {
+    let mut count = 0;
+    words(text, |_| count += 1);
+    count
+}
