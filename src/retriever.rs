@@ -1,6 +1,7 @@
 //! A model and an index together: questions in, sections out. Without a model, the words of the
 //! question and of the sections decide.
 
+mod drafts;
 mod generator;
 mod options;
 
@@ -192,10 +193,12 @@ impl Retriever {
     ) -> Result<Hits> {
         let tokens = generator.encode(&self.index, question)?;
         let weight = options.lexical_weight;
-        let lexical = match weight > 0.0 {
-            true => self.lexicon().scores(question),
-            false => Vec::new(),
-        };
+        let lexicon = self.lexicon();
+        let mut lexical = lexicon.scores(question);
+        let drafts = drafts::choose(lexicon, &lexical, weight);
+        if weight == 0.0 {
+            lexical.clear();
+        }
         // The search wants finite numbers, which the product of two need not be.
         let weigh = |score: &f32| (weight * score).min(f32::MAX);
         let question = Question {
@@ -207,6 +210,7 @@ impl Retriever {
                 width: if k == 1 { 1 } else { 2 },
             },
             prior: lexical.iter().map(weigh).collect(),
+            drafts,
         };
         let outcome = generator.ask(Some(question), &options.cancel, started, options.timeout)?;
         let hits = outcome.found.iter().filter_map(|found| {

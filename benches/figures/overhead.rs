@@ -5,7 +5,7 @@ use crate::{clock, handbook};
 use stair::engine::{Context, ContextOptions};
 use stair::search::logits::log_sum_exp;
 use stair::search::model::{Batch, Capacity, LanguageModel, Seq};
-use stair::search::{Scoring, SearchOptions, top_k};
+use stair::search::{Hints, Scoring, SearchOptions, top_k};
 use stair::{Index, KvType, Model, ModelOptions, Result};
 use std::path::Path;
 use std::time::Duration;
@@ -134,7 +134,14 @@ impl Metered<'_> {
         };
         self.cost = Cost::default();
         let started = clock::thread();
-        top_k(self, index.trie(), prefix_len, &question, options, &[])?;
+        top_k(
+            self,
+            index.trie(),
+            prefix_len,
+            &question,
+            options,
+            Hints::default(),
+        )?;
         let mut cost = std::mem::take(&mut self.cost);
         cost.search = clock::thread() - started - cost.model - cost.normaliser;
         Ok(cost)

@@ -64,6 +64,10 @@ pub struct Context<'m> {
     vocab_size: u32,
     /// Number of tokens in each sequence.
     lengths: Vec<u32>,
+    /// The same after the decode that is being checked.
+    next_lengths: Vec<u32>,
+    /// The sequences of one token.
+    seqs: Vec<i32>,
     model: &'m Model,
     kv_type: KvType,
     flash: bool,
@@ -193,13 +197,15 @@ impl<'m> Context<'m> {
             )));
         }
         Ok(Self {
-            batch: LlamaBatch::new(capacity.batch, 1),
+            batch: LlamaBatch::new(capacity.batch, i32::from(capacity.sequences)),
             capacity: Capacity {
                 batch: capacity.batch.min(llama.n_batch() as usize),
                 ..capacity
             },
             vocab_size: u32::try_from(model.llama.n_vocab()).unwrap_or_default(),
             lengths: vec![0; usize::from(capacity.sequences)],
+            next_lengths: Vec::new(),
+            seqs: Vec::new(),
             llama,
             model,
             kv_type: options.kv_type,
@@ -244,7 +250,8 @@ impl<'m> Context<'m> {
         }
     }
 
-    fn check_batch(&self, batch: &Batch) -> Result<()> {
+    /// Refuses what llama.cpp would assert on, and computes the lengths after the decode.
+    fn check_batch(&mut self, batch: &Batch) -> Result<()> {
         let internal = |what: String| Err(Error::Internal(what));
         if batch.is_empty() {
             return internal("a decode of nothing".to_owned());
@@ -253,12 +260,17 @@ impl<'m> Context<'m> {
             let (tokens, rows) = (batch.token_count(), batch.row_count());
             return internal(format!("{tokens} tokens and {rows} rows in one decode"));
         }
+        self.next_lengths.clone_from(&self.lengths);
         for append in batch.appends() {
-            let length = self.lengths[self.check_seq(append.seq)?];
             let tokens = batch.tokens(append);
-            if tokens.is_empty() || append.position != length {
-                let at = append.position;
-                return internal(format!("tokens at {at} of a sequence of {length}"));
+            for seq in Batch::seqs(append) {
+                let at = self.check_seq(seq)?;
+                let length = self.next_lengths[at];
+                if tokens.is_empty() || append.position != length {
+                    let at = append.position;
+                    return internal(format!("tokens at {at} of a sequence of {length}"));
+                }
+                self.next_lengths[at] = length.saturating_add(tokens.len() as u32);
             }
             if let Some(token) = tokens.iter().find(|&&token| token >= self.vocab_size) {
                 return internal(format!(
@@ -317,13 +329,15 @@ impl LanguageModel for Context<'_> {
         self.check_batch(batch)?;
         self.batch.clear();
         for append in batch.appends() {
-            let seq = [i32::from(append.seq.0)];
+            self.seqs.clear();
+            self.seqs
+                .extend(Batch::seqs(append).map(|seq| i32::from(seq.0)));
             for (i, &token) in batch.tokens(append).iter().enumerate() {
                 // In range: `check_batch` compared them with the context and the vocabulary.
                 let (token, position) =
                     (LlamaToken(token as i32), append.position as i32 + i as i32);
                 self.batch
-                    .add(token, position, &seq, i >= append.first_row)
+                    .add(token, position, &self.seqs, i >= append.first_row)
                     .map_err(|error| Error::Internal(error.to_string()))?;
             }
         }
@@ -336,9 +350,7 @@ impl LanguageModel for Context<'_> {
                 batch.appends().len()
             )));
         }
-        for append in batch.appends() {
-            self.lengths[usize::from(append.seq.0)] += batch.tokens(append).len() as u32;
-        }
+        self.lengths.clone_from(&self.next_lengths);
         let mut at = 0;
         for (index, append) in batch.appends().iter().enumerate() {
             let count = batch.tokens(append).len();

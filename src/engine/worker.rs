@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::index::Index;
 use crate::panics;
 use crate::search::model::{Batch, LanguageModel, Seq};
-use crate::search::{Found, Room, Search, SearchOptions};
+use crate::search::{Found, Hints, Room, Search, SearchOptions};
 use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -38,6 +38,8 @@ pub(crate) struct Question {
     pub search: SearchOptions,
     /// What is added to the score of each section's title, by section id; empty for nothing.
     pub prior: Vec<f32>,
+    /// Sections whose titles are worth evaluating with the question, the likeliest first.
+    pub drafts: Vec<u32>,
 }
 
 /// What the worker found, and what it cost.
@@ -334,7 +336,7 @@ struct Warm {
 #[derive(Clone, Copy)]
 struct Origin {
     slot: usize,
-    /// The step of the plan; `None` for the question itself.
+    /// The step of the plan; `None` for the question and the opening after it.
     step: Option<usize>,
 }
 
@@ -352,6 +354,8 @@ pub(crate) struct Worker<'a, M> {
     searches: Vec<Search>,
     batch: Batch,
     origins: Vec<Origin>,
+    /// Questions that share the decode.
+    in_flight: usize,
     /// Where the next round begins, so that a full batch leaves out another one each time.
     first: usize,
     warm: Option<Warm>,
@@ -376,6 +380,7 @@ impl<'a, M: LanguageModel> Worker<'a, M> {
             searches: (0..division.parallel).map(|_| Search::new()).collect(),
             batch: Batch::default(),
             origins: Vec::new(),
+            in_flight: 0,
             first: 0,
             warm: None,
             fresh: true,
@@ -588,6 +593,7 @@ impl<'a, M: LanguageModel> Worker<'a, M> {
     fn fill_batch(&mut self) -> Result<()> {
         self.batch.clear();
         self.origins.clear();
+        self.in_flight = self.flights.iter().flatten().count();
         let (first, count) = (self.first, self.flights.len());
         for slot in (0..count).map(|i| (first + i) % count) {
             self.collect(slot)?;
@@ -597,31 +603,70 @@ impl<'a, M: LanguageModel> Worker<'a, M> {
     }
 
     fn collect(&mut self, slot: usize) -> Result<()> {
-        let capacity = self.model.capacity();
         let base = self.base(slot);
-        let prefix_len = self.index.prefix().len() as u32;
         let Some(flight) = &mut self.flights[slot] else {
             return Ok(());
         };
-        let Some(Question {
-            tokens: question, ..
-        }) = &flight.request.question
-        else {
+        let Some(question) = &flight.request.question else {
             return Ok(());
         };
+        let capacity = self.model.capacity();
+        let tokens = &question.tokens;
+        let before = self.index.prefix().len() as u32;
+        let after = before + tokens.len() as u32;
+        let search = &mut self.searches[slot];
         match &mut flight.phase {
             Phase::Ask => {
-                if self.batch.has_room(capacity, question.len(), 1) {
-                    self.model.fork(Seq::PREFIX, base)?;
-                    self.batch
-                        .push(base, prefix_len, question, question.len() - 1);
-                    self.origins.push(Origin { slot, step: None });
-                    flight.outcome.question_tokens = question.len() as u32;
-                    flight.outcome.decodes += 1;
+                // A wrong guess costs tokens and a right one saves a decode. Where several callers
+                // share the decodes, only tokens count: no drafts, and one beginning at a time.
+                let alone = self.in_flight == 1;
+                let hints = Hints {
+                    prior: &question.prior,
+                    drafts: if alone { &question.drafts } else { &[] },
+                };
+                let spare = capacity.spare(tokens.len());
+                let mut options = question.search;
+                if !alone {
+                    options.width = 1;
                 }
+                let (trie, room) = (self.index.trie(), self.division.room);
+                let plan = match search.start(trie, options, room, hints, spare) {
+                    Ok(plan) => plan,
+                    Err(error) => {
+                        flight.phase = Phase::Failed(error);
+                        return Ok(());
+                    }
+                };
+                let more = plan.token_count();
+                if !self.batch.has_room(capacity, tokens.len() + more, 1 + more) {
+                    return Ok(());
+                }
+                for taken in 0..=plan.drafts {
+                    self.model.fork(Seq::PREFIX, Seq(base.0 + taken))?;
+                }
+                self.batch
+                    .push_opened(base, plan.drafts, before, tokens, &plan.opening);
+                let origin = Origin { slot, step: None };
+                self.origins.resize(self.batch.appends().len(), origin);
+                for (number, step) in plan.steps.iter().enumerate() {
+                    self.batch.push_shared(
+                        Seq(base.0 + step.slot),
+                        step.followers,
+                        after + step.parent_depth,
+                        plan.tokens(step),
+                        step.first_row,
+                    );
+                    let step = Some(number);
+                    self.origins.push(Origin { slot, step });
+                }
+                flight.outcome.question_tokens = tokens.len() as u32;
+                flight.outcome.search_tokens += more as u32;
+                flight.outcome.decodes += 1;
+                let next_step = plan.steps.len();
+                flight.phase = Phase::Search { next_step };
             }
             Phase::Search { next_step } => {
-                let plan = self.searches[slot].current_plan();
+                let plan = search.current_plan();
                 let before = *next_step;
                 for (number, step) in plan.steps.iter().enumerate().skip(before) {
                     let tokens = plan.tokens(step);
@@ -629,7 +674,7 @@ impl<'a, M: LanguageModel> Worker<'a, M> {
                     if !self.batch.has_room(capacity, tokens.len(), rows) {
                         break;
                     }
-                    let position = prefix_len + question.len() as u32 + step.parent_depth;
+                    let position = after + step.parent_depth;
                     let seq = Seq(base.0 + step.slot);
                     self.batch.push(seq, position, tokens, step.first_row);
                     let step = Some(number);
@@ -649,7 +694,6 @@ impl<'a, M: LanguageModel> Worker<'a, M> {
         let Self {
             model,
             index,
-            division,
             flights,
             searches,
             batch,
@@ -662,20 +706,13 @@ impl<'a, M: LanguageModel> Worker<'a, M> {
             let Some(flight) = &mut flights[slot] else {
                 return Ok(());
             };
-            let result = match (step, &flight.request.question) {
-                (Some(step), _) => searches[slot].absorb(trie, step, logits),
-                (None, Some(question)) => {
-                    let Question { search, prior, .. } = question;
-                    searches[slot].start(trie, *search, division.room, prior, logits)
-                }
-                (None, None) => Ok(()),
+            let result = match step {
+                Some(step) => searches[slot].absorb(trie, step, logits),
+                None => searches[slot].absorb_question(trie, logits),
             };
             // One question's trouble is not the others'.
             if let Err(error) = result {
                 flight.phase = Phase::Failed(error);
-            } else if step.is_none() {
-                // The plan of a search that just began is empty: it is time for the first.
-                flight.phase = Phase::Search { next_step: 0 };
             }
             Ok(())
         })

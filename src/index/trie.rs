@@ -87,6 +87,28 @@ impl<'a> Trie<'a> {
             .try_fold(NodeId::ROOT, |node, &token| self.child(node, token))
     }
 
+    /// The node where the title of `section` ends. Looks at every node.
+    pub fn end(&self, section: u32) -> Option<NodeId> {
+        let at = (0..self.len()).find(|&at| self.nodes[at].section == section)?;
+        (section != NONE).then_some(NodeId(at as u32))
+    }
+
+    /// The node before `node`; none for the root.
+    pub fn parent(&self, node: NodeId) -> Option<NodeId> {
+        // In breadth-first order children stand in the order of their parents: the last one whose
+        // children begin at `node` or before.
+        let nodes = self.nodes.get(..node.0 as usize)?;
+        let after = nodes.partition_point(|other| other.first_child <= node.0);
+        let parent = NodeId(after.checked_sub(1)? as u32);
+        let children = self.child_range(parent);
+        children.contains(&(node.0 as usize)).then_some(parent)
+    }
+
+    /// The token that leads to `node`.
+    pub fn token(&self, node: NodeId) -> Option<u32> {
+        (node != NodeId::ROOT).then_some(self.nodes.get(node.0 as usize)?.token)
+    }
+
     /// For every node the largest `value` of the sections whose titles lead through it, minus
     /// infinity where there are none. One pass from the last node to the first, because children
     /// come after their parents; the memory of `best` is used again.
@@ -208,6 +230,13 @@ mod tests {
                 prop_assert_eq!(trie.children(node).len(), expected.len());
                 let only = (children.len() == 1).then(|| children[0]);
                 prop_assert_eq!(trie.only_child(node), only);
+                prop_assert_eq!(trie.token(node), prefix.last().copied());
+                let above = prefix.len().checked_sub(1).and_then(|len| trie.find(&prefix[..len]));
+                prop_assert_eq!(trie.parent(node), above);
+                if let Some(section) = trie.section(node) {
+                    let end = trie.end(section).expect("is in it");
+                    prop_assert_eq!(trie.section(end), Some(section));
+                }
                 for token in (0..=END + 1).chain([NONE]) {
                     let child = children.iter().find(|c| c.0 == token).map(|c| c.1);
                     prop_assert_eq!(trie.child(node, token), child);
@@ -227,6 +256,8 @@ mod tests {
             for from in (0..30).chain([NONE - 1, NONE]).map(NodeId) {
                 prop_assert!(trie.degree(from) <= trie.len());
                 let _ = (trie.section(from), trie.only_child(from), trie.find(&[from.0, 0]));
+                let _ = (trie.token(from), trie.end(from.0));
+                prop_assert!(trie.parent(from).is_none_or(|parent| parent < from));
                 for last in [false, true] {
                     let (mut node, mut steps) = (from, 0);
                     loop {

@@ -67,6 +67,13 @@ impl Frontier {
         }
     }
 
+    /// Takes out the beginning that leads to `node`.
+    pub fn take(&mut self, node: NodeId) -> Option<Beginning> {
+        let found = self.0.iter().find(|b| b.node == node).copied()?;
+        self.0.retain(|b| b.node != node);
+        Some(found)
+    }
+
     /// Every beginning, in no particular order.
     pub fn iter(&self) -> impl Iterator<Item = &Beginning> {
         self.0.iter()

@@ -10,10 +10,14 @@
 //! score of its title. A beginning is then bounded by what it has scored and the largest prior of
 //! the titles that begin so, and the search is as exact as before.
 //!
+//! The tokens that every title begins with are evaluated with the question, and so are *drafts*, the
+//! titles that the caller expects to be wanted: what they show is known when the search begins.
+//!
 //! [`Search`] decides what to evaluate and [`LanguageModel`](model::LanguageModel) evaluates it;
 //! between them stands [`top_k`], or the engine's worker, which shares a decode among the searches
 //! of several callers.
 
+mod drafts;
 mod frontier;
 pub mod logits;
 pub mod model;
@@ -24,6 +28,7 @@ mod states;
 
 use crate::error::{Error, Result};
 use crate::index::trie::{NodeId, Trie};
+use drafts::Drafts;
 use frontier::{Beginning, Frontier};
 use logits::log_sum_exp;
 use model::{Batch, LanguageModel, Seq};
@@ -65,6 +70,17 @@ pub struct Room {
     pub tokens: usize,
 }
 
+/// What a search may take for granted.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Hints<'a> {
+    /// What is added to the score of each section's title, by section id; 0 for sections that it is
+    /// too short for, so an empty one adds nothing and costs nothing.
+    pub prior: &'a [f32],
+    /// Sections whose titles are evaluated with the question, the likeliest first. They change what
+    /// an answer costs and not what it is.
+    pub drafts: &'a [u32],
+}
+
 /// A finished title.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Found {
@@ -88,9 +104,20 @@ pub struct Search {
     frontier: Frontier,
     states: States,
     ranking: Ranking,
+    drafts: Drafts,
+    opened: Opened,
     plan: Plan,
     /// For each step of the plan, what its rows lead to.
     pending: Vec<Pending>,
+}
+
+/// How far the rows of question and opening have come.
+#[derive(Debug, Clone, Copy)]
+struct Opened {
+    rows: usize,
+    /// The node after the whole opening.
+    node: NodeId,
+    log_prob: f64,
 }
 
 /// A chain under evaluation: a beginning, and its descendants as long as each is an only child.
@@ -128,36 +155,93 @@ impl Search {
             frontier: Frontier::default(),
             states: States::default(),
             ranking: Ranking::default(),
+            drafts: Drafts::default(),
+            opened: Opened {
+                rows: 0,
+                node: NodeId::ROOT,
+                log_prob: 0.0,
+            },
             plan: Plan::default(),
             pending: Vec::new(),
         }
     }
 
-    /// Starts over with the logits after the question, whose state is in slot 0; all other slots
-    /// are empty. `prior` is what is added to the score of each section's title, by section id; 0
-    /// for sections that it is too short for, so an empty one adds nothing and costs nothing.
+    /// Starts over. The plan is for the question's own decode, which has room for `spare` tokens and
+    /// rows beside it: the question and the opening go to slot 0, the logits after the question's
+    /// last token and after each of the opening's are given to [`Search::absorb_question`], and
+    /// those of the steps then to [`Search::absorb`]. All slots are empty before.
     ///
     /// # Errors
     ///
-    /// [`Error::Decode`] for logits that are not numbers; [`Error::Internal`] for a prior that is
-    /// not finite.
+    /// [`Error::Internal`] for a prior that is not finite.
     pub fn start(
         &mut self,
         trie: Trie<'_>,
         options: SearchOptions,
         room: Room,
-        prior: &[f32],
-        logits: &[f32],
-    ) -> Result<()> {
-        self.prior.set(trie, prior)?;
+        hints: Hints<'_>,
+        spare: usize,
+    ) -> Result<&Plan> {
+        self.prior.set(trie, hints.prior)?;
         self.options = options;
         self.room = room;
         self.frontier.clear();
         self.ranking.clear(options.k);
-        self.states.clear();
         self.plan.clear();
         self.pending.clear();
-        self.branch(trie, States::ROOT, NodeId::ROOT, (0.0, 0.0), logits)
+        self.drafts.clear();
+        let mut node = NodeId::ROOT;
+        // Local scores cost nothing where there is no choice.
+        let exact = options.scoring == Scoring::Exact;
+        while let Some((token, child)) = trie.only_child(node) {
+            if !exact || trie.section(child).is_some() || self.plan.opening.len() == spare {
+                break;
+            }
+            self.plan.opening.push(token);
+            node = child;
+        }
+        self.opened = Opened {
+            rows: 0,
+            node,
+            log_prob: 0.0,
+        };
+        let opening = self.plan.opening.len();
+        self.states.clear(opening as u32);
+        if exact && !hints.drafts.is_empty() {
+            self.drafts.plan(
+                trie,
+                node,
+                hints.drafts,
+                spare - opening,
+                &mut self.states,
+                room,
+                &mut self.plan,
+            );
+        }
+        Ok(&self.plan)
+    }
+
+    /// Takes in the logits after the question, then those after each token of the opening.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Decode`] for logits that are not numbers; [`Error::Internal`] for a row that was
+    /// not asked for.
+    pub fn absorb_question(&mut self, trie: Trie<'_>, logits: &[f32]) -> Result<()> {
+        let row = self.opened.rows;
+        self.opened.rows += 1;
+        match self.plan.opening.get(row) {
+            Some(&token) => {
+                self.opened.log_prob += log_prob(logits, token, log_sum_exp(logits)?)?;
+                Ok(())
+            }
+            None if row == self.plan.opening.len() => {
+                // Only this token was legal each time.
+                let Opened { node, log_prob, .. } = self.opened;
+                self.branch(trie, States::ROOT, node, (log_prob, log_prob), logits)
+            }
+            None => Err(unasked()),
+        }
     }
 
     /// What to evaluate next; with no steps the search is over. Every row that a plan asks for
@@ -169,6 +253,7 @@ impl Search {
     pub fn plan(&mut self, trie: Trie<'_>) -> Result<&Plan> {
         self.plan.clear();
         self.pending.clear();
+        self.drafts.progress.clear();
         self.states.collect_retired(&mut self.plan.cleared);
         while self.pending.len() < self.options.width.max(1) {
             let Some(beginning) = self.frontier.pop_at_least(self.ranking.bound()) else {
@@ -200,10 +285,11 @@ impl Search {
     /// [`Error::Decode`] for logits that are not numbers; [`Error::Internal`] for a row that was
     /// not asked for.
     pub fn absorb(&mut self, trie: Trie<'_>, step: usize, logits: &[f32]) -> Result<()> {
+        if step < self.drafts.progress.len() {
+            return self.absorb_draft(trie, step, logits);
+        }
         let Some(pending) = self.pending.get_mut(step).filter(|p| p.rows > 0) else {
-            return Err(Error::Internal(
-                "a row of logits that nobody asked for".to_owned(),
-            ));
+            return Err(unasked());
         };
         pending.rows -= 1;
         if pending.rows > 0 {
@@ -228,6 +314,47 @@ impl Search {
             self.states.retire(state);
         }
         Ok(())
+    }
+
+    /// The same for a step of drafts: it takes the beginnings that it leads through out of the
+    /// frontier, as if each had been evaluated in its turn.
+    fn absorb_draft(&mut self, trie: Trie<'_>, step: usize, logits: &[f32]) -> Result<()> {
+        let Some(progress) = self.drafts.progress.get_mut(step) else {
+            return Err(unasked());
+        };
+        let Some(row) = progress.rows.next() else {
+            return Err(unasked());
+        };
+        let next = (!progress.rows.is_empty()).then(|| self.plan.tokens[row + 1]);
+        if row == progress.chain {
+            progress.beginning = self.frontier.take(progress.node);
+        }
+        let node = progress.node;
+        if let (Some(next), Some((token, child))) = (next, trie.only_child(node))
+            && next == token
+        {
+            if let Some(beginning) = &mut progress.beginning {
+                let log_prob = log_prob(logits, token, log_sum_exp(logits)?)?;
+                beginning.log_prob += log_prob;
+                beginning.legal += log_prob;
+            }
+            progress.node = child;
+            return Ok(());
+        }
+        let chain = progress.chain..row + 1;
+        progress.chain = row + 1;
+        if let Some(child) = next.and_then(|next| trie.child(node, next)) {
+            progress.node = child;
+        }
+        let Some(beginning) = progress.beginning.take() else {
+            return Ok(());
+        };
+        self.states.remove_child(beginning.state);
+        let state = self
+            .states
+            .push_released(beginning.state, &self.plan.tokens[chain]);
+        let scored = (beginning.log_prob, beginning.legal);
+        self.branch(trie, state, node, scored, logits)
     }
 
     /// The best titles so far, best first; final when a plan has no steps.
@@ -352,6 +479,7 @@ impl Search {
         });
         self.plan.steps.push(Step {
             slot,
+            followers: 0,
             parent: parent_slot,
             parent_depth,
             first_row,
@@ -403,6 +531,10 @@ impl Search {
     }
 }
 
+fn unasked() -> Error {
+    Error::Internal("a row of logits that nobody asked for".to_owned())
+}
+
 /// The section of the only title below `node`, if there is only one.
 fn only_title(trie: Trie<'_>, mut node: NodeId) -> Option<u32> {
     loop {
@@ -424,7 +556,7 @@ fn log_prob(logits: &[f32], token: u32, all: f64) -> Result<f64> {
 }
 
 /// Runs one search on `model`, whose prefix is in place and whose other sequences are empty:
-/// decodes `question` and finds the best titles. `prior` is as for [`Search::start`].
+/// decodes `question` and finds the best titles.
 ///
 /// # Errors
 ///
@@ -435,7 +567,7 @@ pub fn top_k(
     prefix_len: u32,
     question: &[u32],
     options: SearchOptions,
-    prior: &[f32],
+    hints: Hints<'_>,
 ) -> Result<Vec<Found>> {
     let capacity = model.capacity();
     let room = Room {
@@ -449,10 +581,26 @@ pub fn top_k(
     let base = prefix_len + question.len() as u32;
     let mut search = Search::new();
     let mut batch = Batch::default();
-    model.fork(Seq::PREFIX, seq(0))?;
-    batch.push(seq(0), prefix_len, question, question.len() - 1);
-    model.decode(&batch, &mut |_, logits| {
-        search.start(trie, options, room, prior, logits)
+    let plan = search.start(trie, options, room, hints, capacity.spare(question.len()))?;
+    for slot in 0..=plan.drafts {
+        model.fork(Seq::PREFIX, seq(slot))?;
+    }
+    batch.push_opened(seq(0), plan.drafts, prefix_len, question, &plan.opening);
+    let opened = batch.appends().len();
+    for step in &plan.steps {
+        let position = base + step.parent_depth;
+        let tokens = plan.tokens(step);
+        batch.push_shared(
+            seq(step.slot),
+            step.followers,
+            position,
+            tokens,
+            step.first_row,
+        );
+    }
+    model.decode(&batch, &mut |append, logits| match append < opened {
+        true => search.absorb_question(trie, logits),
+        false => search.absorb(trie, append - opened, logits),
     })?;
     loop {
         let plan = search.plan(trie)?;

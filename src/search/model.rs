@@ -27,11 +27,22 @@ pub struct Capacity {
     pub context: usize,
 }
 
-/// Tokens to append to one sequence.
+impl Capacity {
+    /// Number of tokens, each with a row, that a decode has room for beside a question of `tokens`.
+    pub fn spare(&self, tokens: usize) -> usize {
+        let rows = self.rows.saturating_sub(1);
+        self.batch.saturating_sub(tokens).min(rows)
+    }
+}
+
+/// Tokens to append to a sequence, or to several that hold the same.
 #[derive(Debug, Clone)]
 pub struct Append {
-    /// The sequence. Within one decode every sequence is appended to at most once.
+    /// The sequence. Within one decode a sequence may be appended to again.
     pub seq: Seq,
+    /// Number of sequences after `seq` that take the same tokens, for which the model computes and
+    /// remembers them only once. Before, they hold the same as `seq`.
+    pub followers: u16,
     /// Position of the first token: the sequence's length.
     pub position: u32,
     /// Logits are wanted after the tokens from this one on.
@@ -58,15 +69,45 @@ impl Batch {
     /// Appends `tokens`, of which there is at least one, to `seq`, whose length is `position`;
     /// logits are wanted after the tokens from `first_row` on.
     pub fn push(&mut self, seq: Seq, position: u32, tokens: &[u32], first_row: usize) {
+        self.push_shared(seq, 0, position, tokens, first_row);
+    }
+
+    /// The same for `seq` and the `followers` after it, which hold the same tokens.
+    pub fn push_shared(
+        &mut self,
+        seq: Seq,
+        followers: u16,
+        position: u32,
+        tokens: &[u32],
+        first_row: usize,
+    ) {
         let start = self.tokens.len();
         self.tokens.extend_from_slice(tokens);
         self.rows += tokens.len().saturating_sub(first_row);
         self.appends.push(Append {
             seq,
+            followers,
             position,
             first_row,
             tokens: start..self.tokens.len(),
         });
+    }
+
+    /// Appends a question, whose logits are wanted after the last token, and the opening of titles
+    /// after it, each of whose is.
+    pub fn push_opened(
+        &mut self,
+        seq: Seq,
+        followers: u16,
+        position: u32,
+        question: &[u32],
+        opening: &[u32],
+    ) {
+        self.push_shared(seq, followers, position, question, question.len() - 1);
+        if !opening.is_empty() {
+            let position = position + question.len() as u32;
+            self.push_shared(seq, followers, position, opening, 0);
+        }
     }
 
     /// What is appended, in order.
@@ -77,6 +118,11 @@ impl Batch {
     /// The tokens of `append`, which is one of this batch's.
     pub fn tokens(&self, append: &Append) -> &[u32] {
         &self.tokens[append.tokens.clone()]
+    }
+
+    /// The sequences that take the tokens of `append`.
+    pub fn seqs(append: &Append) -> impl Iterator<Item = Seq> + use<> {
+        (append.seq.0..=append.seq.0.saturating_add(append.followers)).map(Seq)
     }
 
     /// Number of tokens.

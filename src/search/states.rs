@@ -12,7 +12,7 @@ struct State {
     slot: Option<u16>,
     /// Its tokens after the parent's, in [`States::tokens`].
     tokens: Range<usize>,
-    /// Number of tokens from the question to here.
+    /// Number of tokens from the question to here, the opening's included.
     depth: u32,
     /// Number of beginnings in the frontier that continue it.
     children: u32,
@@ -39,7 +39,8 @@ pub(super) struct States {
 impl States {
     pub const ROOT: u32 = 0;
 
-    pub fn clear(&mut self) {
+    /// Forgets everything; the root is then at `depth`.
+    pub fn clear(&mut self, depth: u32) {
         self.states.clear();
         self.tokens.clear();
         self.live.clear();
@@ -51,26 +52,34 @@ impl States {
             parent: Self::ROOT,
             slot: Some(0),
             tokens: 0..0,
-            depth: 0,
+            depth,
             children: 0,
         });
     }
 
     /// Adds the state in `slot` that continues `parent` by `tokens`.
     pub fn push(&mut self, parent: u32, slot: u16, tokens: &[u32]) -> u32 {
+        let id = self.push_released(parent, tokens);
+        self.states[id as usize].slot = Some(slot);
+        self.live.push(id);
+        self.live_tokens += self.depth(id) as usize;
+        id
+    }
+
+    /// Adds the state that continues `parent` by `tokens` and that the model does not hold: what
+    /// continues it evaluates them again.
+    pub fn push_released(&mut self, parent: u32, tokens: &[u32]) -> u32 {
         let id = self.states.len() as u32;
         let start = self.tokens.len();
         self.tokens.extend_from_slice(tokens);
         let depth = self.depth(parent) + tokens.len() as u32;
         self.states.push(State {
             parent,
-            slot: Some(slot),
+            slot: None,
             tokens: start..self.tokens.len(),
             depth,
             children: 0,
         });
-        self.live.push(id);
-        self.live_tokens += depth as usize;
         id
     }
 
@@ -156,6 +165,15 @@ impl States {
             self.retired.push((slot, depth));
             self.live_tokens += depth as usize;
         }
+    }
+
+    /// Takes a slot for `depth` tokens that no state stands for; it is free after the next
+    /// [`States::collect_retired`].
+    pub fn lend_slot(&mut self, limit: usize, depth: u32) -> Option<u16> {
+        let slot = self.take_slot(limit)?;
+        self.retired.push((slot, depth));
+        self.live_tokens += depth as usize;
+        Some(slot)
     }
 
     /// Frees the retired slots and appends them to `cleared`.

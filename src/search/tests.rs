@@ -95,10 +95,7 @@ impl LanguageModel for Table {
         row: &mut dyn FnMut(usize, &[f32]) -> Result<()>,
     ) -> Result<()> {
         self.decodes += 1;
-        let appends = batch.appends();
-        let seqs: BTreeSet<Seq> = appends.iter().map(|append| append.seq).collect();
-        assert_eq!(seqs.len(), appends.len(), "a sequence twice in one decode");
-        for (index, append) in appends.iter().enumerate() {
+        for (index, append) in batch.appends().iter().enumerate() {
             let tokens = batch.tokens(append);
             assert!(append.first_row < tokens.len());
             let held = self.sequences.get(&append.seq).map_or(0, Vec::len);
@@ -106,8 +103,18 @@ impl LanguageModel for Table {
                 held, append.position as usize,
                 "positions continue the sequence"
             );
+            let before = self.sequences.get(&append.seq).cloned();
             self.append(append.seq, tokens);
             self.tokens += tokens.len();
+            for follower in Batch::seqs(append).skip(1) {
+                assert_eq!(
+                    self.sequences.get(&follower).cloned(),
+                    before,
+                    "the same before"
+                );
+                self.sequences
+                    .insert(follower, self.sequences[&append.seq].clone());
+            }
             let all: Vec<u32> = self.sequences[&append.seq]
                 .iter()
                 .map(|&c| self.cells[c])
@@ -120,6 +127,10 @@ impl LanguageModel for Table {
         assert!(live.len() <= self.capacity.context, "the context overflows");
         Ok(())
     }
+}
+
+fn hints(prior: &[f32]) -> Hints<'_> {
+    Hints { prior, drafts: &[] }
 }
 
 /// The nodes of the trie over `titles`; title i is section i.
@@ -218,25 +229,25 @@ fn titles() -> impl Strategy<Value = Vec<Vec<u32>>> {
 const PREFIX: [u32; 3] = [1, 2, 3];
 
 fn check(titles: &[Vec<u32>], seed: u64, grain: f32, options: SearchOptions, room: Room) -> Table {
-    check_with_prior(titles, seed, grain, options, room, &[])
+    check_with_hints(titles, seed, grain, options, room, Hints::default())
 }
 
-fn check_with_prior(
+fn check_with_hints(
     titles: &[Vec<u32>],
     seed: u64,
     grain: f32,
     options: SearchOptions,
     room: Room,
-    prior: &[f32],
+    hints: Hints<'_>,
 ) -> Table {
     let question = [4, 5];
     let mut table = Table::new(seed, grain, &PREFIX, room);
     let context: Vec<u32> = PREFIX.iter().chain(&question).copied().collect();
-    let all = brute_force(&table, titles, &context, options.scoring, prior);
+    let all = brute_force(&table, titles, &context, options.scoring, hints.prior);
     let nodes = nodes(titles);
     let trie = Trie::new(&nodes);
     table.capacity.context = room.tokens + PREFIX.len() + question.len();
-    let found = top_k(&mut table, trie, 3, &question, options, prior).expect("searches");
+    let found = top_k(&mut table, trie, 3, &question, options, hints).expect("searches");
     assert_eq!(found.len(), options.k.min(titles.len()));
     for (rank, (found, expected)) in found.iter().zip(&all).enumerate() {
         assert!(
@@ -297,12 +308,41 @@ proptest! {
         local in any::<bool>(),
         coarse in any::<bool>(),
         prior in prop::collection::vec(prop_oneof![Just(0f32), Just(2.0), -40f32..40.0], 0..40),
+        drafts in prop::collection::vec(0u32..45, 0..6),
     ) {
         let scoring = if local { Scoring::Local } else { Scoring::Exact };
         let grain = if coarse { 2.0 } else { 0.01 };
         let room = Room { states, tokens: 12 + states };
         let options = SearchOptions { k, scoring, width };
-        check_with_prior(&titles, seed, grain, options, room, &prior);
+        let hints = Hints { prior: &prior, drafts: &drafts };
+        check_with_hints(&titles, seed, grain, options, room, hints);
+    }
+
+    /// Drafts of any sections, the same one twice and such as do not exist, in a decode with any room.
+    #[test]
+    fn drafts_change_no_answer(
+        titles in titles(),
+        seed in any::<u64>(),
+        k in 1usize..6,
+        width in 1usize..6,
+        states in 3usize..20,
+        drafts in prop::collection::vec(0u32..45, 1..6),
+        spare in 0usize..30,
+    ) {
+        let options = SearchOptions { k, scoring: Scoring::Exact, width };
+        let room = Room { states, tokens: 12 + states };
+        let run = |drafts: &[u32]| {
+            let mut table = Table::new(seed, 0.01, &PREFIX, room);
+            table.capacity.batch = 12.max(2 + spare);
+            let nodes = nodes(&titles);
+            let hints = Hints { prior: &[], drafts };
+            let found = top_k(&mut table, Trie::new(&nodes), 3, &[4, 5], options, hints);
+            let found = found.expect("searches");
+            (found.iter().map(|f| (f.section, f.log_prob.to_bits())).collect::<Vec<_>>(), table)
+        };
+        let (with, without) = (run(&drafts), run(&[]));
+        prop_assert_eq!(with.0, without.0);
+        prop_assert!(with.1.sequences.keys().all(|seq| *seq == Seq::PREFIX));
     }
 
     /// Without a prior, and with one that says nothing, the same bits at the same cost.
@@ -318,7 +358,7 @@ proptest! {
         let run = |prior: &[f32]| {
             let mut table = Table::new(seed, 0.01, &PREFIX, room);
             let nodes = nodes(&titles);
-            let found = top_k(&mut table, Trie::new(&nodes), 3, &[4, 5], options, prior);
+            let found = top_k(&mut table, Trie::new(&nodes), 3, &[4, 5], options, hints(prior));
             (found.expect("searches"), table.decodes, table.tokens)
         };
         let without = run(&[]);
@@ -343,7 +383,15 @@ fn equal_sums_go_to_the_earlier_section() {
     let mut table = Table::new(1, 1000.0, &PREFIX, room);
     let nodes = nodes(&titles);
     let prior = [-1.0, 0.5, -1.0, 0.5, 0.5, 3.0];
-    let found = top_k(&mut table, Trie::new(&nodes), 3, &[4], options, &prior).expect("searches");
+    let found = top_k(
+        &mut table,
+        Trie::new(&nodes),
+        3,
+        &[4],
+        options,
+        hints(&prior),
+    )
+    .expect("searches");
     let sections: Vec<u32> = found.iter().map(|found| found.section).collect();
     assert_eq!(sections, [5, 1, 3, 4]);
 }
@@ -363,9 +411,46 @@ fn a_prior_that_is_not_finite_is_an_error() {
         };
         let mut table = Table::new(1, 1.0, &PREFIX, room);
         let trie = Trie::new(&nodes);
-        let error = top_k(&mut table, trie, 3, &[4], options, &[0.0, bad]).expect_err("refused");
+        let error =
+            top_k(&mut table, trie, 3, &[4], options, hints(&[0.0, bad])).expect_err("refused");
         assert_eq!(error.code(), crate::Code::Internal);
     }
+}
+
+/// The drafts are the answer: one decode.
+#[test]
+fn right_drafts_are_found_in_the_decode_of_the_question() {
+    let titles: Vec<Vec<u32>> = vec![
+        vec![0, 1, 2, 3],
+        vec![0, 1, 2, 4],
+        vec![0, 1, 5],
+        vec![0, 1, 6, 7],
+    ];
+    let nodes = nodes(&titles);
+    let options = SearchOptions {
+        k: 4,
+        scoring: Scoring::Exact,
+        width: 1,
+    };
+    let room = Room {
+        states: 9,
+        tokens: 60,
+    };
+    let run = |drafts: &[u32]| {
+        let mut table = Table::new(7, 0.01, &PREFIX, room);
+        let hints = Hints { prior: &[], drafts };
+        let found = top_k(&mut table, Trie::new(&nodes), 3, &[4, 5], options, hints);
+        assert_eq!(found.expect("searches").len(), 4);
+        (table.decodes, table.tokens)
+    };
+    // The question, `0 1`, and each part that titles share once: `2`, `3`, `4`, `5`, `6 7`.
+    assert_eq!(run(&[3, 0, 2, 1]), (1, 2 + 2 + 6));
+    // The same tokens, and what they cost in turn.
+    let (decodes, tokens) = run(&[]);
+    assert!(
+        decodes > 3 && tokens >= 10,
+        "{decodes} decodes, {tokens} tokens"
+    );
 }
 
 #[test]
@@ -387,7 +472,15 @@ fn ties_go_to_the_earlier_section() {
         },
     );
     let nodes = nodes(&titles);
-    let found = top_k(&mut table, Trie::new(&nodes), 3, &[4], options, &[]).expect("searches");
+    let found = top_k(
+        &mut table,
+        Trie::new(&nodes),
+        3,
+        &[4],
+        options,
+        Hints::default(),
+    )
+    .expect("searches");
     let sections: Vec<u32> = found.iter().map(|found| found.section).collect();
     assert_eq!(sections, [0, 1, 2]);
 }
@@ -492,6 +585,14 @@ fn logits_that_are_not_numbers_are_an_error() {
         scoring: Scoring::Exact,
         width: 1,
     };
-    let error = top_k(&mut Broken, Trie::new(&nodes), 1, &[1], options, &[]).expect_err("refused");
+    let error = top_k(
+        &mut Broken,
+        Trie::new(&nodes),
+        1,
+        &[1],
+        options,
+        Hints::default(),
+    )
+    .expect_err("refused");
     assert_eq!(error.code(), crate::Code::Decode);
 }

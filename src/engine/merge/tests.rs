@@ -282,7 +282,7 @@ mod with_a_model {
     use crate::engine::{Context, ContextOptions, KvType, quantize};
     use crate::index::{BuildOptions, build};
     use crate::search::model::{Batch, Capacity, LanguageModel, Seq};
-    use crate::search::{Scoring, SearchOptions, top_k};
+    use crate::search::{Hints, Scoring, SearchOptions, top_k};
     use crate::toc::{ReadOptions, read_markdown};
     use crate::tokens::{Special, Tokenizer};
 
@@ -384,7 +384,7 @@ mod with_a_model {
             prefix.len() as u32,
             question,
             options,
-            &[],
+            Hints::default(),
         );
         context.clear_all();
         let found = found.expect("finds");

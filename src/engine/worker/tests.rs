@@ -120,6 +120,12 @@ impl LanguageModel for Mock {
                     row(number, &logits(sequence))?;
                 }
             }
+            let sequence = sequence.clone();
+            for follower in Batch::seqs(append).skip(1) {
+                let held = &mut self.sequences[usize::from(follower.0)];
+                assert_eq!(held.as_slice(), &sequence[..append.position as usize]);
+                held.clone_from(&sequence);
+            }
         }
         Ok(())
     }
@@ -179,6 +185,7 @@ fn request(index: &Index, question: &str, k: usize) -> Request {
         tokens: tokens.expect("encodes"),
         search,
         prior: Vec::new(),
+        drafts: Vec::new(),
     };
     Request {
         question: Some(question),
@@ -243,7 +250,7 @@ fn alone(index: &Index, question: &str, k: usize) -> Vec<Found> {
         prefix.len() as u32,
         &question.tokens,
         question.search,
-        &question.prior,
+        Hints::default(),
     )
     .expect("finds")
 }
@@ -270,6 +277,54 @@ fn callers_who_share_decodes_get_the_answers_of_a_search_alone() {
             control.log.lock().iter().any(shared),
             "no decode was shared"
         );
+    });
+}
+
+/// Alone, a question brings its drafts; among others it does not. The answer is the same.
+#[test]
+fn drafts_are_for_who_is_alone() {
+    let ask = |index: &Index, queue: &Queue, question: &str| {
+        let mut request = request(index, question, 1);
+        if let Some(question) = &mut request.question {
+            question.drafts = vec![0, 4];
+        }
+        let outcome = queue.ask(request).expect("answers");
+        assert_eq!(outcome.found, alone(index, question, 1));
+    };
+    serve(Mock::new(96, 64), |index, queue, control| {
+        ask(index, queue, "Alone?");
+        let drafted = |seqs: &[u16]| {
+            seqs.iter()
+                .any(|&seq| !(seq - 1).is_multiple_of(STATES as u16))
+        };
+        let first = control.log.lock().iter().position(|seqs| seqs[0] > 0);
+        let first = first.expect("a decode of the question");
+        assert!(drafted(&control.log.lock()[first]));
+
+        let gate = control.gate.lock();
+        let before = control.decodes();
+        std::thread::scope(|scope| {
+            scope.spawn(|| ask(index, queue, "First?"));
+            control.await_decode(before + 1);
+            for question in ["Second?", "Third?"] {
+                scope.spawn(move || ask(index, queue, question));
+            }
+            eventually(|| queue.state.lock().waiting.len() == 2, "the others wait");
+            drop(gate);
+        });
+        let log = control.log.lock();
+        let begins = |seqs: &&Vec<u16>| {
+            [1, 2]
+                .map(|at| 1 + at * STATES as u16)
+                .iter()
+                .all(|seq| seqs.contains(seq))
+        };
+        let begun = log[before..]
+            .iter()
+            .find(begins)
+            .expect("both begin in one decode");
+        let others: Vec<u16> = begun.iter().copied().filter(|&seq| slot(seq) > 0).collect();
+        assert!(!drafted(&others), "{begun:?}");
     });
 }
 
