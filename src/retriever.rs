@@ -6,7 +6,7 @@ mod options;
 
 use crate::cancel::CancelToken;
 use crate::engine::Model;
-use crate::engine::worker::{Outcome, Question};
+use crate::engine::queue::{Outcome, Question};
 use crate::error::{Error, Result};
 use crate::index::{Index, question};
 use crate::lexical::Lexicon;

@@ -3,8 +3,9 @@
 use super::options::RetrieverOptions;
 use crate::cancel::CancelToken;
 use crate::engine::context::MAX_SEQUENCES;
+use crate::engine::queue::{Outcome, Question, Queue, Request};
 use crate::engine::warm::WarmFile;
-use crate::engine::worker::{Division, Outcome, Question, Queue, Request, Worker};
+use crate::engine::worker::{Division, Worker};
 use crate::engine::{Context, ContextOptions, Model};
 use crate::error::{Error, Result};
 use crate::index::question::FixedTokens;
