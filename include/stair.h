@@ -216,6 +216,16 @@ typedef struct stair_build_options {
   uint32_t omit_text;
   // 1 to keep cover, copyright and contents as sections.
   uint32_t keep_front_matter;
+  // Questions that sections are known to answer: the text (UTF-8) of a file of questions, a JSON
+  // object with `id`, `query`, `section` and `split` a line. Their words then count for their
+  // sections in every lexical score; they can be read in the index. NULL for none.
+  const char *questions;
+  // Its length in bytes, or STAIR_NTS.
+  size_t questions_len;
+  // The split of them to take; NULL for `"train"`.
+  const char *split;
+  // Its length in bytes, or STAIR_NTS.
+  size_t split_len;
 } stair_build_options;
 
 // What an index says of itself.
@@ -625,7 +635,8 @@ stair_status stair_index_open_buffer(const uint8_t *data,
 // `stair_index_save`.
 //
 // STAIR_ERR_DOCUMENT, STAIR_ERR_NO_HEADINGS, STAIR_ERR_TOKENIZER, STAIR_ERR_TEMPLATE,
-// STAIR_ERR_UNSTABLE_BOUNDARY, STAIR_ERR_TOO_LARGE, and those of bad arguments.
+// STAIR_ERR_UNSTABLE_BOUNDARY, STAIR_ERR_TOO_LARGE, STAIR_ERR_QUESTIONS, and those of bad
+// arguments.
 STAIR_NODISCARD STAIR_API
 stair_status stair_index_build(const struct stair_model *model,
                                const char *document,
