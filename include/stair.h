@@ -313,7 +313,8 @@ typedef struct stair_retriever_options {
   uint32_t max_waiting;
   // Path (UTF-8) of a folder for the warm file: what the model remembers of the table of contents,
   // written after the first answer and read by every later retriever with the same model, index
-  // and options, which then need not decode it. It is made when it is not there. A file or a
+  // and options, which then need not decode it. It is made when it is not there. A relative path
+  // is taken from the working directory at the time of `stair_retriever_new`. A file or a
   // folder that cannot be used is as none, and the log says why at STAIR_LOG_WARN. Whoever may
   // write to the folder can change what is answered. NULL or empty for no file.
   const char *cache_dir;

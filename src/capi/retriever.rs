@@ -64,7 +64,8 @@ pub struct stair_retriever_options {
     pub max_waiting: u32,
     /// Path (UTF-8) of a folder for the warm file: what the model remembers of the table of contents,
     /// written after the first answer and read by every later retriever with the same model, index
-    /// and options, which then need not decode it. It is made when it is not there. A file or a
+    /// and options, which then need not decode it. It is made when it is not there. A relative path
+    /// is taken from the working directory at the time of `stair_retriever_new`. A file or a
     /// folder that cannot be used is as none, and the log says why at STAIR_LOG_WARN. Whoever may
     /// write to the folder can change what is answered. NULL or empty for no file.
     pub cache_dir: *const c_char,
