@@ -103,7 +103,10 @@ impl Retriever {
     ///
     /// [`Error::VocabularyMismatch`] when the index was built for another vocabulary;
     /// [`Error::ContextTooSmall`] when the table of contents does not fit;
-    /// [`Error::InvalidArgument`] or [`Error::OutOfMemory`].
+    /// [`Error::InvalidArgument`]; [`Error::OutOfMemory`], also when [`context_memory`] has no room
+    /// and in five minutes no other retriever gave way.
+    ///
+    /// [`context_memory`]: crate::ModelOptions::context_memory
     pub fn new(model: Arc<Model>, index: Arc<Index>, options: &RetrieverOptions) -> Result<Self> {
         let generator = Generator::new(model, Arc::clone(&index), options)?;
         Ok(Self {

@@ -154,14 +154,14 @@ pub unsafe extern "C" fn stair_retrieve_options_init(
 /// A retriever over `index` with `model`, both of which may be freed afterwards. It starts one
 /// thread; the table of contents is decoded, or read from the warm file, for the first question or by
 /// `stair_retriever_warm`. Where `context_memory` has no room, it waits until other retrievers have
-/// answered whom they serve. `options` may be NULL. Free `*out` with `stair_retriever_free`.
+/// answered whom they serve, five minutes at most. `options` may be NULL. Free `*out` with `stair_retriever_free`.
 ///
 /// `model` may be NULL. Then the words that question and section have in common decide (BM25):
 /// nothing is decoded, no thread is started, and of `options` nothing is used. For any `k` there
 /// are `k` hits; those that share no word with the question score 0 and stand in document order.
 ///
-/// STAIR_ERR_VOCABULARY_MISMATCH, STAIR_ERR_CONTEXT_TOO_SMALL, STAIR_ERR_OUT_OF_MEMORY, and those
-/// of bad arguments.
+/// STAIR_ERR_VOCABULARY_MISMATCH, STAIR_ERR_CONTEXT_TOO_SMALL, STAIR_ERR_OUT_OF_MEMORY (also when
+/// nobody gave way in time), and those of bad arguments.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn stair_retriever_new(
     model: *const stair_model,

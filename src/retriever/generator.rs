@@ -25,6 +25,11 @@ const STATES: usize = 24;
 /// Rows of logits in one decode. Each is a number for every token of the vocabulary.
 const ROWS: usize = 128;
 
+/// Longest wait of a new retriever for a place in the memory budget: longer than a worker takes for
+/// those whom it serves, if it had to decode its table of contents for them. Nothing else ends this
+/// wait; later on each question has its own deadline.
+const PATIENCE: Duration = Duration::from_secs(300);
+
 /// Tokens in one decode, unless a title or a question is longer.
 const BATCH: usize = 512;
 
@@ -164,7 +169,7 @@ impl Service {
     fn run(&self, opened: &mut dyn FnMut(Result<Option<WarmFile>>)) {
         let mut first = true;
         loop {
-            match self.serve(opened) {
+            match self.serve(opened, first.then_some(PATIENCE)) {
                 Ok(true) => (),
                 Ok(false) => return,
                 Err(error) if first => return opened(Err(error)),
@@ -179,13 +184,17 @@ impl Service {
     }
 
     /// Answers with one context, until its memory is needed elsewhere (true) or the queue is closed
-    /// (false).
-    fn serve(&self, opened: &mut dyn FnMut(Result<Option<WarmFile>>)) -> Result<bool> {
+    /// (false). It waits no longer than `patience` for that memory.
+    fn serve(
+        &self,
+        opened: &mut dyn FnMut(Result<Option<WarmFile>>),
+        patience: Option<Duration>,
+    ) -> Result<bool> {
         let bytes = self.layout.context.bytes(&self.model);
         let queue: Arc<Queue> = Arc::clone(&self.queue);
         // Before there is a seat: from then on whoever needs it may ask for it.
         self.queue.stay();
-        let _seat = self.model.memory.take(bytes, queue)?;
+        let _seat = self.model.memory.take(bytes, queue, patience)?;
         // The context borrows the model, so it lives on this thread's stack.
         let context = Context::new(&self.model, &self.layout.context)?;
         let warm = self.warm_file.get_or_init(|| {
