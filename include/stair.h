@@ -179,8 +179,10 @@ typedef struct stair_model_options {
   // Memory, in bytes, that the contexts of all retrievers with this model may take together; 0 for
   // as much as they need. Otherwise the context of the retriever that was asked longest ago gives
   // way to the one that is asked, and is made again at its next question: fast with a `cache_dir`,
-  // else at the price of decoding the table of contents again. The weights are not counted. Less
-  // than one context takes is STAIR_ERR_OUT_OF_MEMORY when a retriever is made.
+  // else at the price of decoding the table of contents again. Two retrievers that are asked without
+  // a pause, with room for one context, swap it at every handful of questions: both answer, slowly.
+  // The weights are not counted. Less than one context takes is STAIR_ERR_OUT_OF_MEMORY when a
+  // retriever is made.
   uint64_t context_memory;
 } stair_model_options;
 
@@ -216,6 +218,16 @@ typedef struct stair_build_options {
   uint32_t omit_text;
   // 1 to keep cover, copyright and contents as sections.
   uint32_t keep_front_matter;
+  // Questions that sections are known to answer: the text (UTF-8) of a file of questions, a JSON
+  // object with `id`, `query`, `section` and `split` a line. Their words then count for their
+  // sections in every lexical score; they can be read in the index. NULL for none.
+  const char *questions;
+  // Its length in bytes, or STAIR_NTS.
+  size_t questions_len;
+  // The split of them to take; NULL for `"train"`.
+  const char *split;
+  // Its length in bytes, or STAIR_NTS.
+  size_t split_len;
 } stair_build_options;
 
 // What an index says of itself.
@@ -303,7 +315,8 @@ typedef struct stair_retriever_options {
   uint32_t max_waiting;
   // Path (UTF-8) of a folder for the warm file: what the model remembers of the table of contents,
   // written after the first answer and read by every later retriever with the same model, index
-  // and options, which then need not decode it. It is made when it is not there. A file or a
+  // and options, which then need not decode it. It is made when it is not there. A relative path
+  // is taken from the working directory at the time of `stair_retriever_new`. A file or a
   // folder that cannot be used is as none, and the log says why at STAIR_LOG_WARN. Whoever may
   // write to the folder can change what is answered. NULL or empty for no file.
   const char *cache_dir;
@@ -625,7 +638,8 @@ stair_status stair_index_open_buffer(const uint8_t *data,
 // `stair_index_save`.
 //
 // STAIR_ERR_DOCUMENT, STAIR_ERR_NO_HEADINGS, STAIR_ERR_TOKENIZER, STAIR_ERR_TEMPLATE,
-// STAIR_ERR_UNSTABLE_BOUNDARY, STAIR_ERR_TOO_LARGE, and those of bad arguments.
+// STAIR_ERR_UNSTABLE_BOUNDARY, STAIR_ERR_TOO_LARGE, STAIR_ERR_QUESTIONS, and those of bad
+// arguments.
 STAIR_NODISCARD STAIR_API
 stair_status stair_index_build(const struct stair_model *model,
                                const char *document,
@@ -695,14 +709,14 @@ stair_status stair_retrieve_options_init(struct stair_retrieve_options *options,
 // A retriever over `index` with `model`, both of which may be freed afterwards. It starts one
 // thread; the table of contents is decoded, or read from the warm file, for the first question or by
 // `stair_retriever_warm`. Where `context_memory` has no room, it waits until other retrievers have
-// answered whom they serve. `options` may be NULL. Free `*out` with `stair_retriever_free`.
+// answered whom they serve, five minutes at most. `options` may be NULL. Free `*out` with `stair_retriever_free`.
 //
 // `model` may be NULL. Then the words that question and section have in common decide (BM25):
 // nothing is decoded, no thread is started, and of `options` nothing is used. For any `k` there
 // are `k` hits; those that share no word with the question score 0 and stand in document order.
 //
-// STAIR_ERR_VOCABULARY_MISMATCH, STAIR_ERR_CONTEXT_TOO_SMALL, STAIR_ERR_OUT_OF_MEMORY, and those
-// of bad arguments.
+// STAIR_ERR_VOCABULARY_MISMATCH, STAIR_ERR_CONTEXT_TOO_SMALL, STAIR_ERR_OUT_OF_MEMORY (also when
+// nobody gave way in time), and those of bad arguments.
 STAIR_NODISCARD STAIR_API
 stair_status stair_retriever_new(const struct stair_model *model,
                                  const struct stair_index *index,

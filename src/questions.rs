@@ -2,10 +2,11 @@
 
 use crate::error::{Error, Result};
 use crate::index::Index;
+use crate::toc::Toc;
 use serde::de::Deserializer;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// A question, and which section answers it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,7 +36,26 @@ pub struct Question {
 /// that stood before; for a file without questions. [`Error::Io`] or [`Error::NotAFile`].
 pub fn read(path: impl AsRef<Path>) -> Result<Vec<Question>> {
     let path = path.as_ref();
-    let questions = read_unchecked(path)?;
+    parse(&bytes(path)?, path)
+}
+
+/// As [`read`], but empty questions and repeated ids pass: for looking at what is wrong in a file.
+///
+/// # Errors
+///
+/// As [`read`], apart from those two.
+pub fn read_unchecked(path: impl AsRef<Path>) -> Result<Vec<Question>> {
+    let path = path.as_ref();
+    parse_unchecked(&bytes(path)?, path)
+}
+
+/// As [`read`], of the bytes of a file; `path` is what the errors call it.
+///
+/// # Errors
+///
+/// [`Error::Questions`], as [`read`].
+pub fn parse(bytes: &[u8], path: &Path) -> Result<Vec<Question>> {
+    let questions = parse_unchecked(bytes, path)?;
     let mut lines: HashMap<&str, usize> = HashMap::new();
     for question in &questions {
         let refuse = |why| Err(refused(path, question.line, why));
@@ -55,18 +75,15 @@ pub fn read(path: impl AsRef<Path>) -> Result<Vec<Question>> {
     Ok(questions)
 }
 
-/// As [`read`], but empty questions and repeated ids pass: for looking at what is wrong in a file.
-///
-/// # Errors
-///
-/// As [`read`], apart from those two.
-pub fn read_unchecked(path: impl AsRef<Path>) -> Result<Vec<Question>> {
-    let path = path.as_ref();
+fn bytes(path: &Path) -> Result<Vec<u8>> {
     if path.is_dir() {
         return Err(Error::NotAFile(path.to_path_buf()));
     }
-    let bytes = std::fs::read(path).map_err(|error| Error::io("read", path, error))?;
-    let bytes = bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(&bytes);
+    std::fs::read(path).map_err(|error| Error::io("read", path, error))
+}
+
+fn parse_unchecked(bytes: &[u8], path: &Path) -> Result<Vec<Question>> {
+    let bytes = bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(bytes);
     let mut questions = Vec::new();
     for (line, bytes) in (1..).zip(bytes.split(|&byte| byte == b'\n')) {
         if bytes.trim_ascii().is_empty() {
@@ -91,28 +108,80 @@ pub fn read_unchecked(path: impl AsRef<Path>) -> Result<Vec<Question>> {
 ///
 /// [`Error::Questions`] with the line of a section that is not a leaf of the index.
 pub fn leaves(questions: &[Question], index: &Index, path: &Path) -> Result<Vec<Option<u32>>> {
-    let sections = || (0..index.sections()).filter_map(|id| index.section(id));
-    let leaves: HashMap<String, u32> = sections()
-        .filter(|section| section.leaf)
-        .map(|section| (section.identifier(), section.id))
-        .collect();
-    let leaf = |question: &Question| {
+    let sections = (0..index.sections()).filter_map(|id| index.section(id));
+    let names = Names::new(sections.map(|section| (section.identifier(), section.leaf)));
+    let leaf = |question| names.leaf(question, path);
+    questions.iter().map(leaf).collect()
+}
+
+/// The questions of `split` that a leaf of `toc` answers, each with that leaf, as
+/// [`BuildOptions::asked`] wants them. Each file of `files` is its path, for the error, and what
+/// was read from it.
+///
+/// # Errors
+///
+/// [`Error::Questions`] with the line of a section that is not a leaf, in any split;
+/// [`Error::InvalidArgument`] when no question is left.
+///
+/// [`BuildOptions::asked`]: crate::index::BuildOptions::asked
+pub fn known(
+    files: &[(PathBuf, Vec<Question>)],
+    split: &str,
+    toc: &Toc,
+) -> Result<Vec<(u32, String)>> {
+    let sections = toc.sections.iter();
+    let names = Names::new(sections.map(|section| (section.identifier(), section.leaf)));
+    let mut known = Vec::new();
+    for (path, questions) in files {
+        for question in questions {
+            match names.leaf(question, path)? {
+                Some(leaf) if question.split == split => known.push((leaf, question.query.clone())),
+                _ => (),
+            }
+        }
+    }
+    match known.is_empty() {
+        true => Err(Error::InvalidArgument(format!(
+            "no question of the split {split:?} has a section: name another split"
+        ))),
+        false => Ok(known),
+    }
+}
+
+/// Sections by identifier.
+struct Names(HashMap<String, Named>);
+
+struct Named {
+    id: u32,
+    leaf: bool,
+}
+
+impl Names {
+    /// Of all sections in their order, each its identifier and whether it is a leaf.
+    fn new(sections: impl Iterator<Item = (String, bool)>) -> Self {
+        let mut names = HashMap::new();
+        for (id, (name, leaf)) in (0..).zip(sections) {
+            // Identifiers of leaves are unique; an interior section may be called as a leaf is.
+            if leaf || !names.contains_key(&name) {
+                names.insert(name, Named { id, leaf });
+            }
+        }
+        Self(names)
+    }
+
+    /// The leaf that answers `question`; `None` where no section does.
+    fn leaf(&self, question: &Question, path: &Path) -> Result<Option<u32>> {
         let Some(name) = &question.section else {
             return Ok(None);
         };
-        if let Some(&leaf) = leaves.get(name) {
-            return Ok(Some(leaf));
-        }
-        let why = match sections().any(|section| section.identifier() == *name) {
-            true => "has subsections, and only a leaf can be an answer: name one of them",
-            false => {
-                "is not in the index: write its number and title as `stair inspect` shows them"
-            }
+        let why = match self.0.get(name) {
+            Some(named) if named.leaf => return Ok(Some(named.id)),
+            Some(_) => "has subsections, and only a leaf can be an answer: name one of them",
+            None => "is not in the index: write its number and title as `stair inspect` shows them",
         };
         let why = format!("the section {name:?} {why}");
         Err(refused(path, question.line, why))
-    };
-    questions.iter().map(leaf).collect()
+    }
 }
 
 fn refused(path: &Path, line: usize, why: String) -> Error {
@@ -243,5 +312,46 @@ mod tests {
             let error = of(Some(section)).expect_err("refused").to_string();
             assert!(error.contains(word) && error.contains("line 4"), "{error}");
         }
+    }
+
+    #[test]
+    fn known_questions_are_those_of_the_split_that_have_a_leaf() {
+        let toc = read_markdown(
+            b"# A\n\n## B\n\nb\n\n# C\n\nc\n",
+            "t",
+            &ReadOptions::default(),
+        );
+        let toc = toc.expect("reads");
+        let question = |id: &str, section: Option<&str>, split: &str| Question {
+            id: id.to_owned(),
+            query: format!("{id}?"),
+            section: section.map(str::to_owned),
+            split: split.to_owned(),
+            line: 1,
+        };
+        let files = [
+            (
+                PathBuf::from("p"),
+                vec![
+                    question("a", Some("2 C"), "train"),
+                    question("b", None, "train"),
+                    question("c", Some("2 C"), "test"),
+                ],
+            ),
+            (
+                PathBuf::from("q"),
+                vec![question("d", Some("1.1 B"), "train")],
+            ),
+        ];
+        let expected = [(2, "a?".to_owned()), (1, "d?".to_owned())];
+        assert_eq!(known(&files, "train", &toc).expect("known"), expected);
+        let error = known(&files, "dev", &toc).expect_err("none").to_string();
+        assert!(error.contains("\"dev\""), "{error}");
+        // Of another split, and wrong all the same.
+        let wrong = [(PathBuf::from("q"), vec![question("e", Some("3 D"), "test")])];
+        assert!(matches!(
+            known(&wrong, "train", &toc),
+            Err(Error::Questions { line: 1, .. })
+        ));
     }
 }

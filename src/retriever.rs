@@ -7,7 +7,7 @@ mod options;
 
 use crate::cancel::CancelToken;
 use crate::engine::Model;
-use crate::engine::worker::{Outcome, Question};
+use crate::engine::queue::{Outcome, Question};
 use crate::error::{Error, Result};
 use crate::index::{Index, question};
 use crate::lexical::Lexicon;
@@ -15,7 +15,7 @@ use crate::search::SearchOptions;
 use generator::Generator;
 pub use options::{RetrieveOptions, RetrieverOptions};
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -104,7 +104,10 @@ impl Retriever {
     ///
     /// [`Error::VocabularyMismatch`] when the index was built for another vocabulary;
     /// [`Error::ContextTooSmall`] when the table of contents does not fit;
-    /// [`Error::InvalidArgument`] or [`Error::OutOfMemory`].
+    /// [`Error::InvalidArgument`]; [`Error::OutOfMemory`], also when [`context_memory`] has no room
+    /// and in five minutes no other retriever gave way.
+    ///
+    /// [`context_memory`]: crate::ModelOptions::context_memory
     pub fn new(model: Arc<Model>, index: Arc<Index>, options: &RetrieverOptions) -> Result<Self> {
         let generator = Generator::new(model, Arc::clone(&index), options)?;
         Ok(Self {
@@ -136,7 +139,17 @@ impl Retriever {
     /// `None` without a folder, without a model, and when the model's file is not the one that was
     /// loaded any more.
     pub fn warm_file(&self) -> Option<&Path> {
-        self.generator.as_ref()?.warm_file()
+        Some(self.generator.as_ref()?.warm_file()?.path())
+    }
+
+    /// Ends the retriever as dropping it does, and waits until the warm file is written. Returns
+    /// where it lies, and `None` when this retriever neither read it nor wrote it whole: the log says
+    /// why, and whatever stands there is of no use.
+    pub fn close(mut self) -> Option<PathBuf> {
+        let generator = self.generator.take()?;
+        let file = generator.warm_file()?.clone();
+        drop(generator);
+        file.is_good().then(|| file.path().to_path_buf())
     }
 
     /// Decodes the table of contents, if it is not yet, so that the first question need not wait.

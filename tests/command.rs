@@ -535,3 +535,35 @@ fn train_data_is_encoded_as_the_engine_encodes() {
     // What stood there before a failure still does.
     assert_eq!(std::fs::read_to_string(&output).expect("reads"), text);
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn warm_succeeds_only_with_a_file_that_it_read_or_wrote() {
+    let folder = folder();
+    let document = folder.path().join("small.md");
+    std::fs::write(&document, "# A\n\na\n\n# B\n\nb\n").expect("writes");
+    ok(&run(&mut build(&document)));
+    let index = folder.path().join("small.stair");
+    let cache = folder.path().join("cache");
+    let warm = |program: &mut Command| {
+        program.args(["warm", "--json", "-i"]).arg(&index);
+        run(program.arg("-m").arg(model_path()).arg("-o").arg(&cache))
+    };
+    let first = json(&ok(&warm(&mut stair())));
+    assert_eq!(first["restored"], false);
+    let file = Path::new(first["path"].as_str().expect("a path")).to_path_buf();
+    assert_eq!(json(&ok(&warm(&mut stair())))["restored"], true);
+
+    // Damaged, and no file may grow to the length that it should have.
+    let whole = std::fs::read(&file).expect("reads");
+    let damaged = &whole[..whole.len() - 1];
+    std::fs::write(&file, damaged).expect("writes");
+    let mut limited = Command::new("sh");
+    limited.args(["-c", "trap '' XFSZ; ulimit -f 8; exec \"$@\"", "sh"]);
+    limited.arg(env!("CARGO_BIN_EXE_stair"));
+    fails(&warm(&mut limited), 1, &["[IO]"]);
+    assert!(std::fs::read(&file).expect("reads") == damaged, "untouched");
+
+    assert_eq!(json(&ok(&warm(&mut stair())))["restored"], false);
+    assert!(std::fs::read(&file).expect("reads") == whole);
+}

@@ -260,6 +260,38 @@ fn a_state_that_was_forged_with_right_checksums_ends_nothing() {
 }
 
 #[test]
+fn a_relative_folder_is_that_of_the_time_when_the_retriever_is_made() {
+    let _alone = alone();
+    let folder = Path::new("no/such/folder");
+    let retriever = retriever(Some(folder));
+    let path = retriever.warm_file().expect("a place");
+    let here = std::env::current_dir().expect("a working directory");
+    assert_eq!(path.parent(), Some(&*here.join(folder)));
+    // Nobody asked, so nothing was written.
+    let stands = path.exists();
+    assert_eq!(retriever.close(), None);
+    assert!(!stands && !folder.exists());
+}
+
+#[test]
+fn closing_says_where_the_file_is_if_this_retriever_read_or_wrote_it() {
+    let _alone = alone();
+    let folder = folder();
+    let path = written(folder.path());
+    let unasked = retriever(Some(folder.path()));
+    assert_eq!(unasked.close(), None, "it only stands there");
+    for damage in [false, true] {
+        if damage {
+            std::fs::write(&path, "damaged").expect("writes");
+        }
+        let retriever = retriever(Some(folder.path()));
+        retriever.warm(&CancelToken::new()).expect("warms");
+        assert_eq!(retriever.close().as_ref(), Some(&path));
+    }
+    assert_eq!(retriever(None).close(), None);
+}
+
+#[test]
 fn another_model_in_the_same_place_is_a_miss() {
     let _alone = alone();
     let folder = folder();

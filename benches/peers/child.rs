@@ -5,15 +5,39 @@ use crate::protocol::{Answer, Ask, Ready};
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-use std::time::Instant;
+use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
 
-/// A running system.
+/// How long a system is waited for. One that takes longer is killed.
+#[derive(Debug, Clone, Copy)]
+pub struct Patience {
+    /// Until it is ready: it may have to load a model and to decode the table of contents.
+    pub start: Duration,
+    /// For an answer.
+    pub answer: Duration,
+    /// Until it has ended, once it has nothing more to read.
+    pub end: Duration,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Self {
+            start: Duration::from_secs(30 * 60),
+            answer: Duration::from_secs(10 * 60),
+            end: Duration::from_secs(30),
+        }
+    }
+}
+
+/// A running system. Dropped, it is killed.
 pub struct Running {
     child: Child,
-    input: ChildStdin,
-    output: BufReader<ChildStdout>,
+    /// Until its end is wanted.
+    input: Option<ChildStdin>,
+    lines: Receiver<String>,
     log: PathBuf,
+    patience: Patience,
     /// What it said when it was ready.
     pub ready: Ready,
     /// Seconds until then.
@@ -24,7 +48,7 @@ pub struct Running {
 
 impl Running {
     /// Starts `command` and waits until it is ready. Its standard error goes to `log`.
-    pub fn start(mut command: Command, log: &Path) -> Anything<Self> {
+    pub fn start(mut command: Command, log: &Path, patience: Patience) -> Anything<Self> {
         let started = Instant::now();
         let mut child = command
             .stdin(Stdio::piped())
@@ -37,16 +61,17 @@ impl Running {
         };
         let mut running = Self {
             child,
-            input,
-            output: BufReader::new(output),
+            input: Some(input),
+            lines: lines(output),
             log: log.to_owned(),
+            patience,
             ready: Ready {
                 versions: Default::default(),
             },
             start_seconds: 0.0,
             start_bytes: None,
         };
-        let line = running.line()?;
+        let line = running.line(patience.start)?;
         running.ready = serde_json::from_str(&line)?;
         running.start_seconds = started.elapsed().as_secs_f64();
         running.start_bytes = running.status("VmHWM");
@@ -59,10 +84,12 @@ impl Running {
     pub fn ask(&mut self, ask: &Ask) -> Anything<Answer> {
         let mut line = serde_json::to_vec(ask)?;
         line.push(b'\n');
-        if self.input.write_all(&line).is_err() {
+        // So short a line waits in the pipe, should nobody read it.
+        let written = self.input.as_mut().map(|input| input.write_all(&line));
+        if !matches!(written, Some(Ok(()))) {
             return Err(self.last_words().into());
         }
-        Ok(serde_json::from_str(&self.line()?)?)
+        Ok(serde_json::from_str(&self.line(self.patience.answer)?)?)
     }
 
     /// Most memory since it was ready, in bytes: pages of the mapped model count.
@@ -76,28 +103,43 @@ impl Running {
     }
 
     /// Ends it.
-    pub fn end(self) {
-        let Self {
-            mut child, input, ..
-        } = self;
+    pub fn end(mut self) {
         // The end of its input is what it waits for.
-        drop(input);
-        let _ = child.wait();
+        self.input = None;
+        self.wait();
     }
 
-    fn line(&mut self) -> Anything<String> {
-        let mut line = String::new();
-        match self.output.read_line(&mut line) {
-            Ok(read) if read > 0 => Ok(line),
-            _ => Err(self.last_words().into()),
+    fn line(&mut self, patience: Duration) -> Anything<String> {
+        match self.lines.recv_timeout(patience) {
+            Ok(line) => Ok(line),
+            Err(RecvTimeoutError::Disconnected) => Err(self.last_words().into()),
+            Err(RecvTimeoutError::Timeout) => {
+                let _ = self.child.kill();
+                let seconds = patience.as_secs_f64();
+                Err(format!("killed: it wrote no line within {seconds} s").into())
+            }
+        }
+    }
+
+    /// Waits until it has ended; `None` when it has not in time.
+    fn wait(&mut self) -> Option<ExitStatus> {
+        let until = Instant::now() + self.patience.end;
+        loop {
+            match self.child.try_wait() {
+                Ok(None) if Instant::now() < until => {
+                    std::thread::sleep(Duration::from_millis(10));
+                }
+                Ok(status) => return status,
+                Err(_) => return None,
+            }
         }
     }
 
     /// Why it ended, as far as one can know.
     fn last_words(&mut self) -> String {
-        let status = match self.child.wait() {
-            Ok(status) => status.to_string(),
-            Err(error) => error.to_string(),
+        let status = match self.wait() {
+            Some(status) => status.to_string(),
+            None => "it reads or writes no more, and has not ended".to_owned(),
         };
         let log = fs::read_to_string(&self.log).unwrap_or_default();
         let last = log.lines().rfind(|line| !line.trim().is_empty());
@@ -110,4 +152,26 @@ impl Running {
         let kilobytes: u64 = line.split_whitespace().nth(1)?.parse().ok()?;
         Some(kilobytes * 1024)
     }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // Nothing happens to one that has ended.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The lines of `output`, read by a thread, since a read by itself has no end.
+fn lines(output: ChildStdout) -> Receiver<String> {
+    let (sender, lines) = mpsc::channel();
+    std::thread::spawn(move || {
+        for line in BufReader::new(output).lines() {
+            let Ok(line) = line else { return };
+            if sender.send(line).is_err() {
+                return;
+            }
+        }
+    });
+    lines
 }

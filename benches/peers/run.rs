@@ -1,7 +1,7 @@
 //! Asking all systems, in turn.
 
 use crate::Anything;
-use crate::child::Running;
+use crate::child::{Patience, Running};
 use crate::document::{self, Asked};
 use crate::protocol::Answer;
 use crate::systems::{self, Engine, System};
@@ -114,19 +114,28 @@ pub fn run(args: &Args) -> Anything {
     let sections = Sections::new(&index);
     let count = asked.len();
     for (i, asked) in asked.iter().enumerate() {
-        for contender in &mut contenders {
+        // A system that hangs or ends is out, and the others go on.
+        contenders.retain_mut(|contender| {
             if matches!(contender.system.engine, Engine::Python("cold"))
                 && !is_drawn(i, count, args.cold)
             {
-                continue;
+                return true;
             }
-            let answer = contender
-                .running
-                .ask(&asked.ask)
-                .map_err(|error| format!("{}: {error}", contender.system.name))?;
-            let prediction = prediction(contender.system, &sections, asked, answer);
-            contender.predictions.push(prediction);
-        }
+            let name = contender.system.name;
+            match contender.running.ask(&asked.ask) {
+                Ok(answer) => {
+                    let prediction = prediction(contender.system, &sections, asked, answer);
+                    contender.predictions.push(prediction);
+                    true
+                }
+                Err(error) => {
+                    let why = format!("question {} of {count}: {error}", i + 1);
+                    println!("{name}: out: {why}");
+                    record.not_run.insert(name.to_owned(), why);
+                    false
+                }
+            }
+        });
         eprintln!("question {} of {count}", i + 1);
     }
     record.load_average = load();
@@ -182,7 +191,8 @@ fn start(args: &Args, system: &System, document: &Path) -> Anything<Running> {
         // Cargo's names the folder of libstair's llama.cpp, which is not theirs.
         command.env_remove("LD_LIBRARY_PATH");
     }
-    Running::start(command, &args.out.join(format!("{}.log", system.name)))
+    let log = args.out.join(format!("{}.log", system.name));
+    Running::start(command, &log, Patience::default())
 }
 
 fn prediction(

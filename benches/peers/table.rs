@@ -29,7 +29,7 @@ pub struct Record {
     pub load_average: String,
     /// Each system's process.
     pub processes: BTreeMap<String, Process>,
-    /// Systems that could not be run, and why.
+    /// Systems that could not be run, or not to the end, and why.
     pub not_run: BTreeMap<String, String>,
 }
 

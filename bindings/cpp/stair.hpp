@@ -453,6 +453,12 @@ struct build_options {
   bool keep_text = true;
   /// Keep cover, copyright and contents as sections.
   bool keep_front_matter = false;
+  /// Questions that sections are known to answer: the text of a file of questions, a JSON object
+  /// with `id`, `query`, `section` and `split` a line. Their words then count for their sections in
+  /// every lexical score. Empty: none.
+  std::string_view questions = {};
+  /// The split of them to take.
+  std::string_view split = "train";
 };
 
 /// What an index holds.
@@ -512,6 +518,10 @@ class index {
     raw.format = static_cast<std::uint32_t>(options.format);
     raw.omit_text = options.keep_text ? 0 : 1;
     raw.keep_front_matter = options.keep_front_matter ? 1 : 0;
+    raw.questions = options.questions.empty() ? nullptr : options.questions.data();
+    raw.questions_len = options.questions.size();
+    raw.split = detail::data(options.split);
+    raw.split_len = options.split.size();
     const char* title = options.title.empty() ? nullptr : options.title.data();
     return make([&](stair_index** out, stair_error** error) {
       return stair_index_build(model.native_handle(), detail::data(document), document.size(),

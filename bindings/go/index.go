@@ -83,9 +83,13 @@ const (
 type BuildOption func(*buildOptions)
 
 type buildOptions struct {
-	native C.stair_build_options
-	title  *C.char
-	len    C.size_t
+	native       C.stair_build_options
+	title        *C.char
+	len          C.size_t
+	questions    *C.char
+	questionsLen C.size_t
+	split        *C.char
+	splitLen     C.size_t
 }
 
 // WithTitle gives the document a title. Without it, the document's own is taken.
@@ -106,6 +110,17 @@ func WithoutText() BuildOption {
 // WithFrontMatter keeps cover, copyright and contents as sections, which are left out otherwise.
 func WithFrontMatter() BuildOption {
 	return func(o *buildOptions) { o.native.keep_front_matter = 1 }
+}
+
+// WithQuestions gives questions that sections are known to answer: the text of a file of questions, a
+// JSON object with id, query, section and split a line, and the split of them to take, as in "train".
+// Their words then count for their sections in every lexical score, and can be read in the index.
+func WithQuestions(questions []byte, split string) BuildOption {
+	return func(o *buildOptions) {
+		bytes, n := cBytes(questions)
+		o.questions, o.questionsLen = (*C.char)(bytes), n
+		o.split, o.splitLen = cText(split)
+	}
 }
 
 // OpenIndex maps an index file and checks all of it. While the index is open, replace the file only
@@ -151,7 +166,8 @@ func BuildIndex(model *Model, document []byte, options ...BuildOption) (*Index, 
 	}
 	bytes, n := cBytes(document)
 	build := o.native // by itself: a struct given to C must not hold Go pointers
-	return newIndex(C.go_index_build(C.go_handle(native), (*C.char)(bytes), n, o.title, o.len, &build))
+	return newIndex(C.go_index_build(C.go_handle(native), (*C.char)(bytes), n, o.title, o.len, &build,
+		o.questions, o.questionsLen, o.split, o.splitLen))
 }
 
 func newIndex(reply C.go_reply) (*Index, error) {

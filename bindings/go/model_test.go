@@ -341,6 +341,48 @@ func TestLexicalWeight(t *testing.T) {
 	}
 }
 
+func TestKnownQuestions(t *testing.T) {
+	model := fileModel(t, WithVocabularyOnly())
+	known := []byte(`{"id": 1, "query": "Wann ist Zahltag?", "section": "2.1 Salary", "split": "train"}
+{"id": 2, "query": "Zahltag?", "section": "1.2 Hours", "split": "test"}
+`)
+	index, err := BuildIndex(model, []byte(book), WithQuestions(known, "train"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { index.Close() })
+	for _, test := range []struct {
+		index *Index
+		score bool
+	}{{index, true}, {bookIndex(t, model), false}} {
+		retriever, err := NewLexicalRetriever(test.index)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer retriever.Close()
+		result, err := retriever.Retrieve(context.Background(), "Zahltag?")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if best := result.Hits[0]; (best.Title == "Salary") != test.score || (best.Score > 0) != test.score {
+			t.Errorf("%+v", best)
+		}
+	}
+	for _, test := range []struct {
+		questions, split string
+		want             Code
+	}{
+		{"", "train", ErrQuestions},
+		{"{", "train", ErrQuestions},
+		{strings.Replace(string(known), "2.1 Salary", "2 Money", 1), "train", ErrQuestions},
+		{string(known), "dev", ErrInvalidArgument},
+		{string(known), "\xff", ErrInvalidUTF8},
+	} {
+		_, err := BuildIndex(model, []byte(book), WithQuestions([]byte(test.questions), test.split))
+		check(t, err, test.want)
+	}
+}
+
 func TestLexicalRetriever(t *testing.T) {
 	retriever, err := NewLexicalRetriever(bookIndex(t, fileModel(t, WithVocabularyOnly())))
 	if err != nil {

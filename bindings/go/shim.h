@@ -62,13 +62,20 @@ static inline go_reply go_index_open_buffer(const uint8_t *data, size_t len) {
     return (go_reply){(go_handle)index, (go_handle)error, status};
 }
 
+// The texts stand apart because cgo passes no Go struct with a Go pointer in it.
 static inline go_reply go_index_build(go_handle model, const char *document, size_t document_len,
                                       const char *title, size_t title_len,
-                                      const stair_build_options *options) {
+                                      const stair_build_options *given, const char *questions,
+                                      size_t questions_len, const char *split, size_t split_len) {
+    stair_build_options options = *given;
+    options.questions = questions;
+    options.questions_len = questions_len;
+    options.split = split;
+    options.split_len = split_len;
     stair_index *index = NULL;
     stair_error *error = NULL;
     stair_status status = stair_index_build((const stair_model *)model, document, document_len,
-                                            title, title_len, options, &index, &error);
+                                            title, title_len, &options, &index, &error);
     return (go_reply){(go_handle)index, (go_handle)error, status};
 }
 
@@ -100,7 +107,7 @@ static inline void go_index_free(go_handle index) {
     stair_index_free((stair_index *)index);
 }
 
-// The folder stands apart because cgo passes no Go struct with a Go pointer in it.
+// The folder stands apart for the same reason.
 static inline go_reply go_retriever_new(go_handle model, go_handle index,
                                         const stair_retriever_options *given, const char *cache_dir,
                                         size_t cache_dir_len) {

@@ -129,6 +129,16 @@ pub struct stair_build_options {
     pub omit_text: u32,
     /// 1 to keep cover, copyright and contents as sections.
     pub keep_front_matter: u32,
+    /// Questions that sections are known to answer: the text (UTF-8) of a file of questions, a JSON
+    /// object with `id`, `query`, `section` and `split` a line. Their words then count for their
+    /// sections in every lexical score; they can be read in the index. NULL for none.
+    pub questions: *const c_char,
+    /// Its length in bytes, or STAIR_NTS.
+    pub questions_len: usize,
+    /// The split of them to take; NULL for `"train"`.
+    pub split: *const c_char,
+    /// Its length in bytes, or STAIR_NTS.
+    pub split_len: usize,
 }
 
 // SAFETY: as the trait asks.
@@ -150,6 +160,10 @@ pub unsafe extern "C" fn stair_build_options_init(
         format: 0,
         omit_text: 0,
         keep_front_matter: 0,
+        questions: ptr::null(),
+        questions_len: 0,
+        split: ptr::null(),
+        split_len: 0,
     };
     // SAFETY: the caller passes NULL or a struct of `size` bytes.
     fallible(ptr::null_mut(), || unsafe {
@@ -221,7 +235,8 @@ pub unsafe extern "C" fn stair_index_open_buffer(
 /// `stair_index_save`.
 ///
 /// STAIR_ERR_DOCUMENT, STAIR_ERR_NO_HEADINGS, STAIR_ERR_TOKENIZER, STAIR_ERR_TEMPLATE,
-/// STAIR_ERR_UNSTABLE_BOUNDARY, STAIR_ERR_TOO_LARGE, and those of bad arguments.
+/// STAIR_ERR_UNSTABLE_BOUNDARY, STAIR_ERR_TOO_LARGE, STAIR_ERR_QUESTIONS, and those of bad
+/// arguments.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn stair_index_build(
     model: *const stair_model,
@@ -241,13 +256,15 @@ pub unsafe extern "C" fn stair_index_build(
             let document = text::bytes(document, document_len, "document")?;
             (document, options::read(options)?)
         };
+        // SAFETY: the header says what the pointers are.
+        let known = unsafe { known(&options)? };
         let title = match title.is_null() {
             true => None,
             // SAFETY: the header says what the pointers are.
             false => Some(unsafe { text::utf8(title, title_len, "title")? }),
         };
         let record = model::find(model)?;
-        let bytes = building::build(document, title, &options, &record.model)?;
+        let bytes = building::build(document, title, &options, known, &record.model)?;
         // SAFETY: not NULL, and the caller's.
         unsafe { give(out, Index::from_bytes(&bytes)?) }
     })
@@ -384,6 +401,32 @@ unsafe fn give(out: *mut *mut stair_index, index: Index) -> Result<()> {
     Ok(())
 }
 
+/// The text of known questions, and the split of them.
+struct Known<'a> {
+    questions: &'a [u8],
+    split: &'a str,
+}
+
+/// # Safety
+///
+/// The texts of `options` are as the header says.
+unsafe fn known<'a>(options: &stair_build_options) -> Result<Option<Known<'a>>> {
+    // SAFETY: as the caller promises.
+    let (questions, split) = unsafe {
+        (
+            text::bytes(options.questions, options.questions_len, "questions")?,
+            text::utf8(options.split, options.split_len, "split")?,
+        )
+    };
+    Ok((!options.questions.is_null()).then_some(Known {
+        questions,
+        split: match options.split.is_null() {
+            true => "train",
+            false => split,
+        },
+    }))
+}
+
 fn index_info(info: &Info, title: *const c_char, title_len: usize) -> stair_index_info {
     stair_index_info {
         struct_size: 0,
@@ -406,14 +449,16 @@ fn index_info(info: &Info, title: *const c_char, title_len: usize) -> stair_inde
 #[cfg(feature = "building")]
 mod building {
     use super::*;
-    use crate::Model;
     use crate::index::{BuildOptions, build as build_index};
     use crate::toc::{ReadOptions, read_json, read_markdown};
+    use crate::{Model, questions};
+    use std::path::PathBuf;
 
     pub fn build(
         document: &[u8],
         title: Option<&str>,
         options: &stair_build_options,
+        known: Option<Known<'_>>,
         model: &Model,
     ) -> Result<Vec<u8>> {
         let read = ReadOptions {
@@ -430,10 +475,15 @@ mod building {
                 return Err(Error::InvalidArgument(what));
             }
         };
-        let build = BuildOptions {
+        let mut build = BuildOptions {
             text: !flag(options.omit_text, "omit_text")?,
             ..BuildOptions::default()
         };
+        if let Some(known) = known {
+            let name = PathBuf::from("stair_build_options.questions");
+            let read = questions::parse(known.questions, &name)?;
+            build.asked = questions::known(&[(name, read)], known.split, &toc)?;
+        }
         Ok(build_index(&toc, model, &build, &|_| ())?.0)
     }
 }
@@ -443,7 +493,13 @@ mod building {
     use super::*;
     use crate::Model;
 
-    pub fn build(_: &[u8], _: Option<&str>, _: &stair_build_options, _: &Model) -> Result<Vec<u8>> {
+    pub fn build(
+        _: &[u8],
+        _: Option<&str>,
+        _: &stair_build_options,
+        _: Option<Known<'_>>,
+        _: &Model,
+    ) -> Result<Vec<u8>> {
         let what = "this libstair was built without the feature `building`: build indexes with `stair build`";
         Err(Error::InvalidArgument(what.to_owned()))
     }

@@ -38,8 +38,10 @@ pub struct stair_model_options {
     /// Memory, in bytes, that the contexts of all retrievers with this model may take together; 0 for
     /// as much as they need. Otherwise the context of the retriever that was asked longest ago gives
     /// way to the one that is asked, and is made again at its next question: fast with a `cache_dir`,
-    /// else at the price of decoding the table of contents again. The weights are not counted. Less
-    /// than one context takes is STAIR_ERR_OUT_OF_MEMORY when a retriever is made.
+    /// else at the price of decoding the table of contents again. Two retrievers that are asked without
+    /// a pause, with room for one context, swap it at every handful of questions: both answer, slowly.
+    /// The weights are not counted. Less than one context takes is STAIR_ERR_OUT_OF_MEMORY when a
+    /// retriever is made.
     pub context_memory: u64,
 }
 

@@ -64,7 +64,8 @@ pub struct stair_retriever_options {
     pub max_waiting: u32,
     /// Path (UTF-8) of a folder for the warm file: what the model remembers of the table of contents,
     /// written after the first answer and read by every later retriever with the same model, index
-    /// and options, which then need not decode it. It is made when it is not there. A file or a
+    /// and options, which then need not decode it. It is made when it is not there. A relative path
+    /// is taken from the working directory at the time of `stair_retriever_new`. A file or a
     /// folder that cannot be used is as none, and the log says why at STAIR_LOG_WARN. Whoever may
     /// write to the folder can change what is answered. NULL or empty for no file.
     pub cache_dir: *const c_char,
@@ -153,14 +154,14 @@ pub unsafe extern "C" fn stair_retrieve_options_init(
 /// A retriever over `index` with `model`, both of which may be freed afterwards. It starts one
 /// thread; the table of contents is decoded, or read from the warm file, for the first question or by
 /// `stair_retriever_warm`. Where `context_memory` has no room, it waits until other retrievers have
-/// answered whom they serve. `options` may be NULL. Free `*out` with `stair_retriever_free`.
+/// answered whom they serve, five minutes at most. `options` may be NULL. Free `*out` with `stair_retriever_free`.
 ///
 /// `model` may be NULL. Then the words that question and section have in common decide (BM25):
 /// nothing is decoded, no thread is started, and of `options` nothing is used. For any `k` there
 /// are `k` hits; those that share no word with the question score 0 and stand in document order.
 ///
-/// STAIR_ERR_VOCABULARY_MISMATCH, STAIR_ERR_CONTEXT_TOO_SMALL, STAIR_ERR_OUT_OF_MEMORY, and those
-/// of bad arguments.
+/// STAIR_ERR_VOCABULARY_MISMATCH, STAIR_ERR_CONTEXT_TOO_SMALL, STAIR_ERR_OUT_OF_MEMORY (also when
+/// nobody gave way in time), and those of bad arguments.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn stair_retriever_new(
     model: *const stair_model,

@@ -62,19 +62,26 @@ impl Memory {
         self.state.lock().used
     }
 
-    /// A seat of `bytes` for `tenant`; waits until there is room for it.
+    /// A seat of `bytes` for `tenant`; waits until there is room for it, no longer than `patience`
+    /// if there is one.
     ///
     /// # Errors
     ///
-    /// [`Error::OutOfMemory`] when the limit is lower than that; [`Error::Closed`] when the tenant
-    /// was closed while it waited.
-    pub fn take(self: &Arc<Self>, bytes: u64, tenant: Arc<dyn Tenant>) -> Result<Seat> {
+    /// [`Error::OutOfMemory`] when the limit is lower than that, and when nobody gave way in time;
+    /// [`Error::Closed`] when the tenant was closed while it waited.
+    pub fn take(
+        self: &Arc<Self>,
+        bytes: u64,
+        tenant: Arc<dyn Tenant>,
+        patience: Option<Duration>,
+    ) -> Result<Seat> {
         let limit = self.limit.unwrap_or(u64::MAX);
         if bytes > limit {
             return Err(Error::OutOfMemory(format!(
                 "the context takes about {bytes} bytes and context_memory allows {limit}: raise it, or use fewer max_parallel, fewer max_question_tokens or a smaller kv_type"
             )));
         }
+        let until = patience.and_then(|patience| Instant::now().checked_add(patience));
         let mut state = self.state.lock();
         let ticket = state.next_ticket;
         state.next_ticket += 1;
@@ -102,6 +109,14 @@ impl Memory {
                     });
                 }
                 state.make_room(bytes, limit);
+            }
+            if until.is_some_and(|until| Instant::now() >= until) {
+                state.waiting.retain(|&other| other != ticket);
+                self.changed.notify_all();
+                return Err(Error::OutOfMemory(format!(
+                    "the context takes about {bytes} bytes, context_memory allows {limit}, and in {} s no other context gave way: raise it, free a retriever, or try again when fewer questions are asked",
+                    patience.unwrap_or_default().as_secs_f32()
+                )));
             }
             self.changed.wait_for(&mut state, POLL);
         }
@@ -185,7 +200,11 @@ mod tests {
         let memory = Arc::new(Memory::new(None));
         let guest = Guest::new(0);
         let seats: Vec<_> = (0..5)
-            .map(|_| memory.take(u64::MAX / 8, guest.clone()).expect("room"))
+            .map(|_| {
+                memory
+                    .take(u64::MAX / 8, guest.clone(), None)
+                    .expect("room")
+            })
             .collect();
         assert_eq!(memory.used(), u64::MAX / 8 * 5);
         drop(seats);
@@ -198,13 +217,13 @@ mod tests {
         let guests = [Guest::new(10), Guest::new(30), Guest::new(20)];
         let mut seats: Vec<_> = guests
             .iter()
-            .map(|guest| Some(memory.take(3, guest.clone()).expect("room")))
+            .map(|guest| Some(memory.take(3, guest.clone(), None).expect("room")))
             .collect();
         let waiter = std::thread::spawn({
             let memory = Arc::clone(&memory);
             move || {
                 memory
-                    .take(6, Guest::new(0))
+                    .take(6, Guest::new(0), None)
                     .map(|seat| (seat, memory.used()))
             }
         });
@@ -225,17 +244,17 @@ mod tests {
     #[test]
     fn too_much_is_refused_with_both_numbers_and_a_closed_tenant_stops_waiting() {
         let memory = Arc::new(Memory::new(Some(10)));
-        let error = memory.take(11, Guest::new(0)).err().expect("refused");
+        let error = memory.take(11, Guest::new(0), None).err().expect("refused");
         let text = error.to_string();
         assert!(
             text.contains("11 bytes") && text.contains("allows 10"),
             "{text}"
         );
-        let _seat = memory.take(10, Guest::new(0)).expect("room");
+        let _seat = memory.take(10, Guest::new(0), None).expect("room");
         let closing = Guest::new(0);
         let waiter = std::thread::spawn({
             let (memory, closing) = (Arc::clone(&memory), closing.clone());
-            move || memory.take(1, closing).err()
+            move || memory.take(1, closing, None).err()
         });
         closing.closed.store(true, Ordering::SeqCst);
         assert!(matches!(
@@ -246,9 +265,29 @@ mod tests {
     }
 
     #[test]
+    fn who_waits_too_long_is_told_why_and_stands_in_nobodys_way() {
+        let memory = Arc::new(Memory::new(Some(10)));
+        // It is told to leave, and answers for ever.
+        let busy = Guest::new(0);
+        let seat = memory.take(10, busy.clone(), None).expect("room");
+        let error = memory.take(3, Guest::new(0), Some(2 * POLL)).err();
+        let text = error.expect("refused").to_string();
+        assert!(
+            text.contains("3 bytes") && text.contains("allows 10") && text.contains("0.04 s"),
+            "{text}"
+        );
+        assert_eq!(busy.told.load(Ordering::SeqCst), 1);
+        assert_eq!(memory.state.lock().waiting.len(), 0);
+        drop(seat);
+        // Room that is there is taken, however short the patience.
+        let seat = memory.take(10, Guest::new(0), Some(Duration::ZERO));
+        assert!(seat.is_ok());
+    }
+
+    #[test]
     fn first_come_first_served() {
         let memory = Arc::new(Memory::new(Some(10)));
-        let seat = memory.take(10, Guest::new(0)).expect("room");
+        let seat = memory.take(10, Guest::new(0), None).expect("room");
         let order = Arc::new(Mutex::new(Vec::new()));
         let mut waiters = Vec::new();
         for (number, bytes) in [9, 2, 2].into_iter().enumerate() {
@@ -256,7 +295,7 @@ mod tests {
             waiters.push(std::thread::spawn({
                 let memory = Arc::clone(&memory);
                 move || {
-                    let seat = memory.take(bytes, Guest::new(0)).expect("room");
+                    let seat = memory.take(bytes, Guest::new(0), None).expect("room");
                     order.lock().push(number);
                     drop(seat);
                 }

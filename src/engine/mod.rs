@@ -12,6 +12,7 @@ pub(crate) mod memory;
 pub mod merge;
 pub mod model;
 pub mod quantize;
+pub(crate) mod queue;
 pub(crate) mod warm;
 pub(crate) mod worker;
 

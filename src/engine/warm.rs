@@ -13,6 +13,8 @@ use std::ffi::OsStr;
 use std::fs::{DirBuilder, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime};
 use xxhash_rust::xxh3::{Xxh3Default, xxh3_64};
@@ -69,6 +71,8 @@ pub(crate) struct WarmFile {
     path: PathBuf,
     key: u128,
     tokens: u64,
+    /// See [`WarmFile::is_good`]; of all its clones.
+    good: Arc<AtomicBool>,
 }
 
 /// Why there is no state.
@@ -94,6 +98,7 @@ impl WarmFile {
             path: folder.join(format!("{key:032x}.{EXTENSION}")),
             key,
             tokens: prefix.len() as u64,
+            good: Arc::default(),
         }
     }
 
@@ -102,15 +107,26 @@ impl WarmFile {
         &self.path
     }
 
+    /// Whether the file was read or written whole by now, rather than only stands there: the last
+    /// that was done with it went well.
+    pub fn is_good(&self) -> bool {
+        self.good.load(Ordering::Acquire)
+    }
+
     /// The state in the file, if there is one and the file is whole.
     pub fn read(&self) -> Option<Vec<u8>> {
         match self.load() {
-            Ok(state) => Some(state),
+            Ok(state) => {
+                self.good.store(true, Ordering::Release);
+                Some(state)
+            }
             Err(Miss::Absent) => {
+                self.good.store(false, Ordering::Release);
                 self.say(Level::Info, "is not there yet");
                 None
             }
             Err(Miss::Unusable(why)) => {
+                self.good.store(false, Ordering::Release);
                 self.say(Level::Warn, &format!("is not used: {why}"));
                 None
             }
@@ -119,11 +135,13 @@ impl WarmFile {
 
     /// Says that the model did not take what [`WarmFile::read`] gave.
     pub fn refused(&self, error: &Error) {
+        self.good.store(false, Ordering::Release);
         self.say(Level::Warn, &format!("is not used: {error}"));
     }
 
     /// Says why the model gives no state to keep.
     pub fn not_kept(&self, error: &Error) {
+        self.good.store(false, Ordering::Release);
         self.say(Level::Warn, &format!("is not written: {error}"));
     }
 
@@ -206,6 +224,7 @@ impl WarmFile {
         file.write(bytes_of(&header))?;
         file.write(state)?;
         file.commit()?;
+        self.good.store(true, Ordering::Release);
         self.say(Level::Info, "is written");
         tidy(folder, &self.path, MOST_BYTES);
         Ok(())

@@ -269,6 +269,46 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn numbers_are_read_back_to_the_bit() {
+        let mut all = Vec::new();
+        // Sums of logarithms as a search makes them, of every size.
+        let mut bits = 1u64;
+        for id in 0..2000 {
+            let mut random = || {
+                bits = bits
+                    .wrapping_mul(6364136223846793005)
+                    .wrapping_add(1442695040888963407);
+                (bits >> 11) as f64 / (1u64 << 53) as f64
+            };
+            let mut prediction = prediction(&id.to_string(), Some(1), &[1]);
+            let hit = &mut prediction.hits[0];
+            let log_prob: f64 = (0..8).map(|_| random().ln()).sum();
+            hit.log_prob = Some(log_prob * random().powi(id % 40));
+            hit.score = log_prob + random();
+            hit.lexical = Some((random() as f32).into());
+            prediction.legal_mass = Some(random());
+            prediction.seconds = Some(random() * 1e-3);
+            all.push(prediction);
+        }
+        let numbers = |all: &[Prediction]| -> Vec<[u64; 5]> {
+            let bits = |number: Option<f64>| number.expect("a number").to_bits();
+            let of = |p: &Prediction| {
+                let hit = &p.hits[0];
+                [
+                    hit.score.to_bits(),
+                    bits(hit.log_prob),
+                    bits(hit.lexical),
+                    bits(p.legal_mass),
+                    bits(p.seconds),
+                ]
+            };
+            all.iter().map(of).collect()
+        };
+        let read = parse(&format(&all).expect("writes"), "p").expect("reads");
+        assert!(numbers(&read) == numbers(&all));
+    }
+
+    #[test]
     fn optional_fields_may_be_missing() {
         let line = r#"{"id":"1","query":"q","split":"test","system":"other","gold":null,"gold_identifier":"9 Gone","hits":[{"section":null,"identifier":"Made up","score":1.5}]}"#;
         let read = parse(line.as_bytes(), "p").expect("reads");

@@ -3,8 +3,9 @@
 use super::options::RetrieverOptions;
 use crate::cancel::CancelToken;
 use crate::engine::context::MAX_SEQUENCES;
+use crate::engine::queue::{Outcome, Question, Queue, Request};
 use crate::engine::warm::WarmFile;
-use crate::engine::worker::{Division, Outcome, Question, Queue, Request, Worker};
+use crate::engine::worker::{Division, Worker};
 use crate::engine::{Context, ContextOptions, Model};
 use crate::error::{Error, Result};
 use crate::index::question::FixedTokens;
@@ -12,8 +13,8 @@ use crate::index::{Index, vocabulary};
 use crate::panics;
 use crate::search::Room;
 use crate::search::model::{Capacity, LanguageModel};
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -24,6 +25,11 @@ const STATES: usize = 24;
 /// Rows of logits in one decode. Each is a number for every token of the vocabulary.
 const ROWS: usize = 128;
 
+/// Longest wait of a new retriever for a place in the memory budget: longer than a worker takes for
+/// those whom it serves, if it had to decode its table of contents for them. Nothing else ends this
+/// wait; later on each question has its own deadline.
+const PATIENCE: Duration = Duration::from_secs(300);
+
 /// Tokens in one decode, unless a title or a question is longer.
 const BATCH: usize = 512;
 
@@ -33,7 +39,7 @@ pub(super) struct Generator {
     /// The part of a question's tokens that is the same for all.
     fixed: FixedTokens,
     max_question_tokens: usize,
-    warm_file: Option<PathBuf>,
+    warm_file: Option<WarmFile>,
     queue: Arc<Queue>,
     worker: Option<JoinHandle<()>>,
 }
@@ -50,7 +56,11 @@ impl Generator {
         let (ready, is_ready) = std::sync::mpsc::sync_channel(1);
         let handle = {
             let (model, queue) = (Arc::clone(&model), Arc::clone(&queue));
-            let folder = options.cache_dir.clone();
+            // The host may change its working directory later. Where there is none, the folder cannot
+            // be used under either name.
+            let absolute = |folder: &PathBuf| std::path::absolute(folder).ok();
+            let folder = options.cache_dir.as_ref();
+            let folder = folder.map(|folder| absolute(folder).unwrap_or_else(|| folder.clone()));
             worker.spawn(move || {
                 let service = Service {
                     model,
@@ -58,6 +68,7 @@ impl Generator {
                     queue,
                     layout,
                     folder,
+                    warm_file: OnceLock::new(),
                 };
                 let served = panics::catch(|| {
                     service.run(&mut |opened| {
@@ -89,8 +100,8 @@ impl Generator {
         &self.model
     }
 
-    pub fn warm_file(&self) -> Option<&Path> {
-        self.warm_file.as_deref()
+    pub fn warm_file(&self) -> Option<&WarmFile> {
+        self.warm_file.as_ref()
     }
 
     /// The tokens of `question`, which are at least one and not too many.
@@ -148,15 +159,17 @@ struct Service {
     queue: Arc<Queue>,
     layout: Layout,
     folder: Option<PathBuf>,
+    /// Once there was a context, from which it has its name.
+    warm_file: OnceLock<Option<WarmFile>>,
 }
 
 impl Service {
     /// Answers until the queue is closed. `opened` is called after each try to make a context, with
-    /// the path of the warm file; when the first one fails this is the end.
-    fn run(&self, opened: &mut dyn FnMut(Result<Option<PathBuf>>)) {
+    /// the warm file; when the first one fails this is the end.
+    fn run(&self, opened: &mut dyn FnMut(Result<Option<WarmFile>>)) {
         let mut first = true;
         loop {
-            match self.serve(opened) {
+            match self.serve(opened, first.then_some(PATIENCE)) {
                 Ok(true) => (),
                 Ok(false) => return,
                 Err(error) if first => return opened(Err(error)),
@@ -171,22 +184,30 @@ impl Service {
     }
 
     /// Answers with one context, until its memory is needed elsewhere (true) or the queue is closed
-    /// (false).
-    fn serve(&self, opened: &mut dyn FnMut(Result<Option<PathBuf>>)) -> Result<bool> {
+    /// (false). It waits no longer than `patience` for that memory.
+    fn serve(
+        &self,
+        opened: &mut dyn FnMut(Result<Option<WarmFile>>),
+        patience: Option<Duration>,
+    ) -> Result<bool> {
         let bytes = self.layout.context.bytes(&self.model);
         let queue: Arc<Queue> = Arc::clone(&self.queue);
         // Before there is a seat: from then on whoever needs it may ask for it.
         self.queue.stay();
-        let _seat = self.model.memory.take(bytes, queue)?;
+        let _seat = self.model.memory.take(bytes, queue, patience)?;
         // The context borrows the model, so it lives on this thread's stack.
         let context = Context::new(&self.model, &self.layout.context)?;
-        let warm = self.folder.as_deref().and_then(|folder| {
+        let warm = self.warm_file.get_or_init(|| {
             let key = context.state_key()?;
-            Some(WarmFile::new(folder, key, self.index.prefix()))
+            Some(WarmFile::new(
+                self.folder.as_deref()?,
+                key,
+                self.index.prefix(),
+            ))
         });
-        opened(Ok(warm.as_ref().map(|file| file.path().to_path_buf())));
+        opened(Ok(warm.clone()));
         let mut worker = Worker::new(context, &self.index, &self.queue, self.layout.division)
-            .with_warm_file(warm);
+            .with_warm_file(warm.clone());
         Ok(worker.run())
     }
 }

@@ -33,7 +33,8 @@ pub struct RetrieverOptions {
     /// A folder for the warm file: what the model remembers of the table of contents. The first
     /// question writes it, and every later retriever with the same model, table of contents and
     /// options reads it, where it would decode for seconds. It is made when it is not there. A file
-    /// or a folder that cannot be used is as none, and the log says why. Whoever may write to the
+    /// or a folder that cannot be used is as none, and the log says why. A relative path is taken
+    /// from the working directory at the time when the retriever is made. Whoever may write to the
     /// folder can change what is answered. `None` for no file.
     pub cache_dir: Option<PathBuf>,
 }

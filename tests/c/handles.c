@@ -182,6 +182,72 @@ static void test_build(stair_model *model)
     CHECK(none == NULL);
 }
 
+/* A section that only a known question's words find. */
+static void test_known_questions(stair_model *model)
+{
+    static const char document[] = "# A\n\n## B\n\nb\n\n## C\n\nc\n";
+    static const char known[] =
+        "{\"id\": 1, \"query\": \"Zebras?\", \"section\": \"1.2 C\", \"split\": \"train\"}\n"
+        "{\"id\": 2, \"query\": \"Where do cats go?\", \"section\": \"1.1 B\", \"split\": \"dev\"}\n";
+    static const struct {
+        const char *split, *found, *other;
+    } splits[] = {{NULL, "zebra", "cat"}, {"dev", "cat", "zebra"}};
+    stair_index *index = NULL, *none = NULL;
+    stair_retriever *retriever = NULL;
+    stair_results *results = NULL;
+    stair_hit hit = {.struct_size = sizeof hit};
+    stair_build_options options = {.struct_size = sizeof options,
+                                   .questions = known,
+                                   .questions_len = STAIR_NTS};
+
+    for (size_t i = 0; i < sizeof splits / sizeof *splits; i++) {
+        options.split = splits[i].split;
+        options.split_len = options.split == NULL ? 0 : STAIR_NTS;
+        WORKS(stair_index_build(model, document, STAIR_NTS, NULL, 0, &options, &index, e));
+        WORKS(stair_retriever_new(NULL, index, NULL, &retriever, e));
+        WORKS(stair_retrieve(retriever, splits[i].found, STAIR_NTS, NULL, NULL, &results, e));
+        WORKS(stair_results_get(results, 0, &hit, e));
+        CHECK(hit.score > 0 && strcmp(hit.title, i == 0 ? "C" : "B") == 0);
+        stair_results_free(results);
+        WORKS(stair_retrieve(retriever, splits[i].other, STAIR_NTS, NULL, NULL, &results, e));
+        WORKS(stair_results_get(results, 0, &hit, e));
+        CHECK(hit.score == 0);
+        stair_results_free(results);
+        stair_retriever_free(retriever);
+        stair_index_free(index);
+    }
+
+    /* A caller of the first header has no such fields. */
+    options.struct_size = 16;
+    WORKS(stair_index_build(model, document, STAIR_NTS, NULL, 0, &options, &index, e));
+    WORKS(stair_retriever_new(NULL, index, NULL, &retriever, e));
+    WORKS(stair_retrieve(retriever, "cat", STAIR_NTS, NULL, NULL, &results, e));
+    WORKS(stair_results_get(results, 0, &hit, e));
+    CHECK(hit.score == 0);
+    stair_results_free(results);
+    stair_retriever_free(retriever);
+    stair_index_free(index);
+
+    options.struct_size = sizeof options;
+    options.split = "test";
+    FAILS(STAIR_ERR_INVALID_ARGUMENT,
+          stair_index_build(model, document, STAIR_NTS, NULL, 0, &options, &none, e));
+    options.split = "\xFF";
+    FAILS(STAIR_ERR_INVALID_UTF8,
+          stair_index_build(model, document, STAIR_NTS, NULL, 0, &options, &none, e));
+    options.split = NULL;
+    FAILS(STAIR_ERR_NULL_POINTER,
+          stair_index_build(model, document, STAIR_NTS, NULL, 0, &options, &none, e));
+    options.split_len = 0;
+    options.questions_len = 9;
+    FAILS(STAIR_ERR_QUESTIONS,
+          stair_index_build(model, document, STAIR_NTS, NULL, 0, &options, &none, e));
+    options.questions = NULL;
+    FAILS(STAIR_ERR_NULL_POINTER,
+          stair_index_build(model, document, STAIR_NTS, NULL, 0, &options, &none, e));
+    CHECK(none == NULL);
+}
+
 static void test_making(stair_model *model, stair_index *index)
 {
     stair_retriever *none = NULL;
@@ -448,6 +514,7 @@ int main(int argc, char **argv)
     test_index(one_index);
     test_buffers();
     test_build(one_model);
+    test_known_questions(one_model);
     test_making(one_model, one_index);
     test_log();
     stair_index_free(one_index);

@@ -117,11 +117,15 @@ AT(stair_section, title_len, 64);
 AT(stair_section, text, 72);
 AT(stair_section, text_len, 80);
 
-SIZE(stair_build_options, 16);
+SIZE(stair_build_options, 48);
 AT(stair_build_options, struct_size, 0);
 AT(stair_build_options, format, 4);
 AT(stair_build_options, omit_text, 8);
 AT(stair_build_options, keep_front_matter, 12);
+AT(stair_build_options, questions, 16);
+AT(stair_build_options, questions_len, 24);
+AT(stair_build_options, split, 32);
+AT(stair_build_options, split_len, 40);
 
 SIZE(stair_retriever_options, 48);
 AT(stair_retriever_options, struct_size, 0);

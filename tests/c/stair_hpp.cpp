@@ -137,6 +137,22 @@ void building(const stair::model& model, const std::string& path) {
   CHECK(is(small.try_retrieve("What is my pay?", asked), stair::errc::invalid_k));
 }
 
+void known_questions(const stair::model& model) {
+  stair::build_options options;
+  options.questions =
+      R"({"id": 1, "query": "Where do zebras go?", "section": "1.2 Pay", "split": "train"})"
+      "\n"
+      R"({"id": 2, "query": "Zebras?", "section": "1.1 Leave", "split": "test"})";
+  const stair::index known = take(stair::index::try_build(model, document, options));
+  const stair::retriever retriever = take(stair::retriever::try_make_lexical(known));
+  const stair::results found = take(retriever.try_retrieve("zebras?"));
+  CHECK(found[0].title == "Pay" && found[0].score > 0 && found[1].score == 0);
+  options.split = "dev";
+  CHECK(is(stair::index::try_build(model, document, options), stair::errc::invalid_argument));
+  options.questions = "{";
+  CHECK(is(stair::index::try_build(model, document, options), stair::errc::questions));
+}
+
 void words(const stair::index& index) {
   const stair::retriever retriever = take(stair::retriever::try_make_lexical(index));
   CHECK(retriever.try_warm().has_value());
@@ -296,6 +312,7 @@ int main(int argc, char** argv) {
     const stair::index asked = take(stair::index::try_build(one, longer));
     const stair::retriever retriever = take(stair::retriever::try_make(one, asked));
     words(asked);
+    known_questions(one);
     answers(retriever, asked);
     keeps(one, asked, scratch + ".cache");
   }

@@ -108,9 +108,8 @@ class OverPrefix(torch.autograd.Function):
 
     -> output (KV, N, D), and the logarithm of the sum of exponentials of each query's scores (KV, N),
     in f32. The scores, N x P of them for each head, are never all there: they are made some rows at a
-    time, small enough for a processor's cache, and made again for the gradient. For a batch of 64
-    questions before a prefix of 2,079 tokens that is a gigabyte a layer less, and twice as fast on a
-    CPU.
+    time, small enough for a processor's cache, and made again for the gradient. Kept, they would be
+    most of what a layer keeps of a batch before a long prefix.
     """
 
     ROWS = 128

@@ -8,7 +8,8 @@ import torch.nn.functional as F
 from .attention import Layout
 from .data import Example
 
-# Tokens that are computed together on a CPU, beside a prefix: their activations take two gigabytes or so.
+# Tokens that are computed together on a CPU, beside a prefix: their activations take memory in
+# proportion.
 PIECE = 1536
 
 

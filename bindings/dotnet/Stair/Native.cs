@@ -83,6 +83,10 @@ namespace Stair
             internal uint Format;
             internal uint OmitText;
             internal uint KeepFrontMatter;
+            internal IntPtr Questions;
+            internal UIntPtr QuestionsLen;
+            internal IntPtr Split;
+            internal UIntPtr SplitLen;
         }
 
         [StructLayout(LayoutKind.Sequential)]

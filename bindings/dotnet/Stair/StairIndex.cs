@@ -1,4 +1,5 @@
 using System;
+using System.Runtime.InteropServices;
 
 namespace Stair
 {
@@ -23,6 +24,16 @@ namespace Stair
 
         /// <summary>Keep cover, copyright and contents as sections.</summary>
         public bool KeepFrontMatter { get; set; }
+
+        /// <summary>
+        /// Questions that sections are known to answer: the text of a file of questions, a JSON object
+        /// with <c>id</c>, <c>query</c>, <c>section</c> and <c>split</c> a line. Their words then count
+        /// for their sections in every lexical score, and can be read in the index. Null for none.
+        /// </summary>
+        public string Questions { get; set; }
+
+        /// <summary>The split of them to take.</summary>
+        public string Split { get; set; } = "train";
 
         internal Native.BuildOptions ToNative()
         {
@@ -220,13 +231,33 @@ namespace Stair
             var text = Utf8.Required(document, nameof(document));
             var name = new Utf8(title);
             var native = (options ?? new BuildOptions()).ToNative();
+            var questions = new Utf8(options?.Questions);
+            var split = new Utf8(options?.Split);
             IndexHandle handle;
             IntPtr error;
-            StairException.ThrowIfFailed(
-                Native.stair_index_build(
-                    model.Handle, text.Bytes, text.Length, name.Bytes, name.Length, ref native,
-                    out handle, out error),
-                error);
+            // The call reads both where they lie. A null pins nothing and has no address.
+            var pinned = new[]
+            {
+                GCHandle.Alloc(questions.Bytes, GCHandleType.Pinned),
+                GCHandle.Alloc(split.Bytes, GCHandleType.Pinned),
+            };
+            try
+            {
+                native.Questions = pinned[0].AddrOfPinnedObject();
+                native.QuestionsLen = questions.Length;
+                native.Split = pinned[1].AddrOfPinnedObject();
+                native.SplitLen = split.Length;
+                StairException.ThrowIfFailed(
+                    Native.stair_index_build(
+                        model.Handle, text.Bytes, text.Length, name.Bytes, name.Length, ref native,
+                        out handle, out error),
+                    error);
+            }
+            finally
+            {
+                pinned[0].Free();
+                pinned[1].Free();
+            }
             return new StairIndex(handle);
         }
 

@@ -248,6 +248,7 @@ internal static class Tests
             Test("words beside what the model says", LexicalWeight);
             Test("the warm file", WarmFile);
             Test("words without a model", Lexical);
+            Test("a section is found by a known question", KnownQuestions);
             Test("questions in any script", Scripts);
             Test("questions that are not usable", BadQuestions);
             Test("the numbers of hits that are and are not usable", K);
@@ -470,6 +471,33 @@ internal static class Tests
                 Throws(StairErrorCode.InvalidK, () => words.Retrieve(Question, new RetrieveOptions { K = 5 }));
                 Throws<OperationCanceledException>(() => words.Retrieve(Question, null, new CancellationToken(true)));
             }
+        }
+
+        private void KnownQuestions()
+        {
+            const string document = "# A\n\n## B\n\nb\n\n## C\n\nc\n";
+            var options = new BuildOptions
+            {
+                Questions = "{\"id\": 1, \"query\": \"Where is the z\u00e8bre?\", \"section\": \"1.2 C\", \"split\": \"train\"}\n" +
+                    "{\"id\": 2, \"query\": \"Z\u00e8bre?\", \"section\": \"1.1 B\", \"split\": \"test\"}\n",
+            };
+            foreach (var given in new[] { null, options })
+            {
+                using (var known = StairIndex.Build(model, document, null, given))
+                using (var words = StairRetriever.Lexical(known))
+                {
+                    var best = words.Retrieve("Z\u00e8bre?").Hits[0];
+                    Same(given == null ? "B" : "C", best.Title, "the best");
+                    Same(given != null, best.Score > 0, "a score");
+                }
+            }
+            options.Split = "dev";
+            Throws(StairErrorCode.InvalidArgument, () => StairIndex.Build(model, document, null, options));
+            options.Split = "train";
+            options.Questions = options.Questions.Replace("1.2 C", "1 A");
+            Throws(StairErrorCode.Questions, () => StairIndex.Build(model, document, null, options));
+            options.Questions = "";
+            Throws(StairErrorCode.Questions, () => StairIndex.Build(model, document, null, options));
         }
 
         private void Scripts()

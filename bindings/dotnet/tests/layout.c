@@ -64,6 +64,10 @@ int main(void)
     FIELD(stair_build_options, format);
     FIELD(stair_build_options, omit_text);
     FIELD(stair_build_options, keep_front_matter);
+    FIELD(stair_build_options, questions);
+    FIELD(stair_build_options, questions_len);
+    FIELD(stair_build_options, split);
+    FIELD(stair_build_options, split_len);
 
     SIZE(stair_retriever_options);
     FIELD(stair_retriever_options, struct_size);

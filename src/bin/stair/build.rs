@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use stair::index::{BuildOptions, BuildReport, build};
 use stair::prompt::Template;
 use stair::toc::{ReadOptions, Toc};
-use stair::{Error, Index, files, questions, toc};
+use stair::{Error, files, questions, toc};
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -78,6 +78,12 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
         text: !args.no_text,
         ..BuildOptions::default()
     };
+    if !args.questions.is_empty() {
+        let read = |path: &PathBuf| Ok((path.clone(), questions::read(path)?));
+        let files = args.questions.iter().map(read);
+        let files = files.collect::<Result<Vec<_>, Error>>()?;
+        options.asked = questions::known(&files, &args.split, &toc)?;
+    }
     let output = match &args.output {
         Some(path) => path.clone(),
         None => args.document.with_extension("stair"),
@@ -94,18 +100,9 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     if titles < 20_000 {
         bar.set_draw_target(indicatif::ProgressDrawTarget::hidden());
     }
-    let make = |options: &BuildOptions| {
-        build(&toc, &*tokenizer, options, &|done| {
-            bar.set_position(done as u64)
-        })
-    };
-    let (mut bytes, mut report) = make(&options)?;
-    if !args.questions.is_empty() {
-        // An index knows its leaves by their names.
-        let index = Index::from_bytes(&bytes)?;
-        options.asked = asked(&index, &args.questions, &args.split)?;
-        (bytes, report) = make(&options)?;
-    }
+    let (bytes, report) = build(&toc, &*tokenizer, &options, &|done| {
+        bar.set_position(done as u64)
+    })?;
     bar.finish_and_clear();
     files::write_atomically(&output, &bytes)?;
 
@@ -117,26 +114,6 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
         print_report(&output, &toc, &report, context, options.asked.len())?;
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// The questions of `split` in the files at `paths`, each with the leaf that answers it.
-fn asked(index: &Index, paths: &[PathBuf], split: &str) -> Result<Vec<(u32, String)>, Error> {
-    let mut asked = Vec::new();
-    for path in paths {
-        let read = questions::read(path)?;
-        let leaves = questions::leaves(&read, index, path)?;
-        let of_split = read
-            .into_iter()
-            .zip(leaves)
-            .filter(|(q, _)| q.split == split);
-        asked.extend(of_split.filter_map(|(question, leaf)| Some((leaf?, question.query))));
-    }
-    match asked.is_empty() {
-        true => Err(Error::InvalidArgument(format!(
-            "no question of the split {split:?} has a section: name another with --split"
-        ))),
-        false => Ok(asked),
-    }
 }
 
 fn print_report(

@@ -7,7 +7,7 @@ use serde_json::json;
 use stair::engine::log::{self, Level};
 use stair::{CancelToken, Code, Error, Index, Retriever, RetrieverOptions};
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
@@ -68,9 +68,8 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     let retriever = Retriever::new(Arc::new(model), Arc::new(index), &options)?;
     let bar = output::spinner("reading the table of contents".to_owned());
     let stats = retriever.warm(&CancelToken::new())?;
-    let path = retriever.warm_file().map(Path::to_path_buf);
     // This waits until the file is written.
-    drop(retriever);
+    let path = retriever.close();
     bar.finish_and_clear();
     let seconds = started.elapsed().as_secs_f64();
 

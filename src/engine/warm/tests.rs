@@ -41,6 +41,32 @@ fn what_was_written_is_read_and_nothing_else_is_left() {
 }
 
 #[test]
+fn a_file_is_good_that_was_read_or_written_and_not_one_that_stands_there() {
+    let folder = folder();
+    let below = folder.path().join("a");
+    let written = written(&below);
+    assert!(written.is_good());
+    let file = WarmFile::new(&below, 1, &PREFIX);
+    assert!(file.path().is_file() && !file.is_good());
+    assert!(file.read().is_some() && file.is_good());
+    let clone = file.clone();
+    file.refused(&Error::Closed);
+    assert!(!clone.is_good(), "the model did not take it");
+    // Damaged, and then no folder to write to.
+    let file = WarmFile::new(&below, 1, &PREFIX);
+    std::fs::write(file.path(), b"something else").expect("writes");
+    assert!(file.read().is_none() && !file.is_good());
+    std::fs::remove_dir_all(&below).expect("removes");
+    std::fs::write(&below, b"in the way").expect("writes");
+    let writer = file.write_aside(state()).expect("a thread");
+    writer.join().expect("no panic");
+    assert!(!file.is_good());
+    std::fs::remove_file(&below).expect("removes");
+    file.write(&state()).expect("writes");
+    assert!(file.is_good());
+}
+
+#[test]
 fn another_key_or_prefix_has_another_file() {
     let folder = folder();
     let file = written(folder.path());

@@ -1,13 +1,16 @@
 //! The worker with a model that is a table: several callers, faults, and who gets served when.
 
 use super::*;
+use crate::cancel::CancelToken;
 use crate::index::{BuildOptions, build};
 use crate::search::model::Capacity;
-use crate::search::{Scoring, top_k};
+use crate::search::{Found, Scoring, SearchOptions, top_k};
 use crate::toc::{ReadOptions, read_markdown};
 use crate::tokens::testing::Bytes;
+use parking_lot::Mutex;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 const PARALLEL: usize = 4;
 const STATES: usize = 5;
@@ -358,7 +361,7 @@ fn a_small_batch_starves_nobody() {
                     scope.spawn(|| queue.ask(request(index, question, 9)).expect("answers"));
                 }
                 // All are admitted together, and want the same.
-                eventually(|| queue.state.lock().waiting.len() == PARALLEL, "all ask");
+                eventually(|| queue.count_waiting() == PARALLEL, "all ask");
                 drop(gate);
             });
             let log = control.log.lock();
@@ -519,7 +522,7 @@ fn a_decode_that_fails_is_the_error_of_all_in_flight() {
             let rest: Vec<_> = (1..PARALLEL)
                 .map(|_| scope.spawn(|| queue.ask(request(index, "rest", 9))))
                 .collect();
-            let waiting = || queue.state.lock().waiting.len();
+            let waiting = || queue.count_waiting();
             eventually(|| waiting() == PARALLEL - 1, "all ask");
             // After the prefix all are admitted, and the next decode is theirs together.
             control.fail_at.store(2, Ordering::SeqCst);
@@ -691,7 +694,7 @@ fn who_comes_when_too_many_wait_is_told_at_once_with_both_numbers() {
     let (index, queue) = (&index, &queue);
     std::thread::scope(|scope| {
         let waiting = [1, 2].map(|_| scope.spawn(|| queue.ask(request(index, "x?", 1)).err()));
-        let both = || queue.state.lock().waiting.len() == 2;
+        let both = || queue.count_waiting() == 2;
         eventually(both, "two wait");
         let error = queue.ask(request(index, "y?", 1)).expect_err("refused");
         assert!(matches!(error, Error::Busy { waiting: 2, max: 2 }));
