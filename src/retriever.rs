@@ -6,7 +6,7 @@ mod options;
 
 use crate::cancel::CancelToken;
 use crate::engine::Model;
-use crate::engine::worker::{Outcome, Question};
+use crate::engine::worker::Outcome;
 use crate::error::{Error, Result};
 use crate::index::{Index, question};
 use crate::lexical::Lexicon;
@@ -190,7 +190,6 @@ impl Retriever {
         options: &RetrieveOptions,
         started: Instant,
     ) -> Result<Hits> {
-        let tokens = generator.encode(&self.index, question)?;
         let weight = options.lexical_weight;
         let lexical = match weight > 0.0 {
             true => self.lexicon().scores(question),
@@ -198,16 +197,14 @@ impl Retriever {
         };
         // The search wants finite numbers, which the product of two need not be.
         let weigh = |score: &f32| (weight * score).min(f32::MAX);
-        let question = Question {
-            tokens,
-            search: SearchOptions {
-                k,
-                scoring: options.scoring,
-                // Measured: one at a time is cheapest for one title; for more, two share a decode.
-                width: if k == 1 { 1 } else { 2 },
-            },
-            prior: lexical.iter().map(weigh).collect(),
+        let search = SearchOptions {
+            k,
+            scoring: options.scoring,
+            // Measured: one at a time is cheapest for one title; for more, two share a decode.
+            width: if k == 1 { 1 } else { 2 },
         };
+        let prior = lexical.iter().map(weigh);
+        let question = generator.question(&self.index, question, search, prior)?;
         let outcome = generator.ask(Some(question), &options.cancel, started, options.timeout)?;
         let hits = outcome.found.iter().filter_map(|found| {
             let score = Score {
@@ -269,17 +266,17 @@ impl Retriever {
 
     fn hit(&self, id: u32, score: Score) -> Option<Hit> {
         let section = self.index.section(id)?;
-        let identifier = |id| self.index.section(id).map(|section| section.identifier());
+        let mut path: Vec<String> = self
+            .index
+            .upwards(section.id)
+            .map(|section| section.identifier())
+            .collect();
+        path.reverse();
         Some(Hit {
             section: section.id,
             number: section.number.to_owned(),
             title: section.title.to_owned(),
-            path: self
-                .index
-                .path(section.id)
-                .into_iter()
-                .filter_map(identifier)
-                .collect(),
+            path,
             page: section.page,
             span: section.span,
             text: section.text.map(str::to_owned),

@@ -10,9 +10,11 @@ use crate::cancel::CancelToken;
 use crate::error::{Error, Result};
 use crate::index::Index;
 use crate::panics;
+use crate::pool::Pool;
 use crate::search::model::{Batch, LanguageModel, Seq};
 use crate::search::{Found, Room, Search, SearchOptions};
 use parking_lot::{Condvar, Mutex};
+use smallvec::SmallVec;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -25,14 +27,17 @@ const CANCEL_POLL: Duration = Duration::from_millis(5);
 /// A question for the worker.
 pub(crate) struct Request {
     /// What to find; `None` only to have the prefix decoded.
-    pub question: Option<Question>,
+    pub question: Option<Arc<Question>>,
     pub cancel: CancelToken,
     pub deadline: Option<Instant>,
     pub timeout_ms: u64,
 }
 
-/// What to find.
+/// What to find. Its memory is used again for another question, once caller and worker let go of it.
+#[derive(Clone)]
 pub(crate) struct Question {
+    /// What the tokens were made of.
+    pub text: String,
     /// The question with the template's own tokens around it; at least one.
     pub tokens: Vec<u32>,
     pub search: SearchOptions,
@@ -43,7 +48,8 @@ pub(crate) struct Question {
 /// What the worker found, and what it cost.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Outcome {
-    pub found: Vec<Found>,
+    /// As many as are asked for by default are in place, and allocate nothing.
+    pub found: SmallVec<[Found; 3]>,
     /// Decodes that this question had a part in, its own first.
     pub decodes: u32,
     pub question_tokens: u32,
@@ -64,6 +70,7 @@ pub(crate) struct Queue {
     arrived: Condvar,
     /// Most requests that wait.
     most_waiting: usize,
+    replies: Pool<Reply>,
 }
 
 struct QueueState {
@@ -102,6 +109,7 @@ impl Queue {
             }),
             arrived: Condvar::new(),
             most_waiting,
+            replies: Pool::new(),
         }
     }
 
@@ -114,7 +122,7 @@ impl Queue {
     pub fn ask(&self, request: Request) -> Result<Outcome> {
         let (cancel, deadline, timeout_ms) =
             (request.cancel.clone(), request.deadline, request.timeout_ms);
-        let reply = Arc::new(Reply::default());
+        let reply = self.replies.take().unwrap_or_default();
         {
             let mut state = self.state.lock();
             if state.closed {
@@ -137,8 +145,10 @@ impl Queue {
         self.arrived.notify_one();
         let mut answer = reply.answer.lock();
         loop {
-            if let Some(answer) = answer.take() {
-                return answer;
+            if let Some(given) = answer.take() {
+                drop(answer);
+                self.replies.give_back(reply);
+                return given;
             }
             // The worker notices both too; a caller does not wait for its current decode.
             if let Err(error) = give_up(&cancel, deadline, timeout_ms) {
@@ -605,7 +615,7 @@ impl<'a, M: LanguageModel> Worker<'a, M> {
         };
         let Some(Question {
             tokens: question, ..
-        }) = &flight.request.question
+        }) = flight.request.question.as_deref()
         else {
             return Ok(());
         };
@@ -662,7 +672,7 @@ impl<'a, M: LanguageModel> Worker<'a, M> {
             let Some(flight) = &mut flights[slot] else {
                 return Ok(());
             };
-            let result = match (step, &flight.request.question) {
+            let result = match (step, flight.request.question.as_deref()) {
                 (Some(step), _) => searches[slot].absorb(trie, step, logits),
                 (None, Some(question)) => {
                     let Question { search, prior, .. } = question;
@@ -719,7 +729,7 @@ impl<'a, M: LanguageModel> Worker<'a, M> {
                     }
                     if plan.steps.is_empty() {
                         let mut outcome = std::mem::take(&mut flight.outcome);
-                        outcome.found = search.found().to_vec();
+                        outcome.found = search.found().into();
                         outcome.search = flight.started.elapsed();
                         self.finish(slot, Ok(outcome))?;
                     } else {

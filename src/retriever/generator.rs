@@ -10,8 +10,9 @@ use crate::error::{Error, Result};
 use crate::index::question::FixedTokens;
 use crate::index::{Index, vocabulary};
 use crate::panics;
-use crate::search::Room;
+use crate::pool::Pool;
 use crate::search::model::{Capacity, LanguageModel};
+use crate::search::{Room, SearchOptions};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -35,6 +36,8 @@ pub(super) struct Generator {
     max_question_tokens: usize,
     warm_file: Option<PathBuf>,
     queue: Arc<Queue>,
+    /// Questions that were answered.
+    spare: Pool<Question>,
     worker: Option<JoinHandle<()>>,
 }
 
@@ -81,6 +84,7 @@ impl Generator {
             fixed,
             max_question_tokens,
             queue,
+            spare: Pool::new(),
             worker: Some(handle),
         })
     }
@@ -93,8 +97,32 @@ impl Generator {
         self.warm_file.as_deref()
     }
 
-    /// The tokens of `question`, which are at least one and not too many.
-    pub fn encode(&self, index: &Index, question: &str) -> Result<Vec<u32>> {
+    /// `text` as the worker takes it. Its tokens are at least one and not too many.
+    pub fn question(
+        &self,
+        index: &Index,
+        text: &str,
+        search: SearchOptions,
+        prior: impl Iterator<Item = f32>,
+    ) -> Result<Arc<Question>> {
+        let mut shared = self.spare.take().unwrap_or_else(|| {
+            Arc::new(Question {
+                text: String::new(),
+                tokens: Vec::new(),
+                search,
+                prior: Vec::new(),
+            })
+        });
+        // Nobody else holds it, so nothing is copied.
+        let question = Arc::make_mut(&mut shared);
+        question.search = search;
+        question.prior.clear();
+        question.prior.extend(prior);
+        self.encode(index, text, question)?;
+        Ok(shared)
+    }
+
+    fn encode(&self, index: &Index, question: &str, into: &mut Question) -> Result<()> {
         let too_long = |tokens| Error::QuestionTooLong {
             tokens,
             max: self.max_question_tokens,
@@ -105,11 +133,12 @@ impl Generator {
             return Err(too_long(question.len() / 256));
         }
         let template = index.question();
-        let tokens = template.encode_question_with(&*self.model, &self.fixed, question)?;
+        let Question { text, tokens, .. } = into;
+        template.encode_question_into(&*self.model, &self.fixed, question, text, tokens)?;
         match tokens.len() {
             0 => Err(Error::EmptyQuestion),
             len if len > self.max_question_tokens => Err(too_long(len)),
-            _ => Ok(tokens),
+            _ => Ok(()),
         }
     }
 
@@ -117,17 +146,21 @@ impl Generator {
     /// until `timeout` after `started`.
     pub fn ask(
         &self,
-        question: Option<Question>,
+        question: Option<Arc<Question>>,
         cancel: &CancelToken,
         started: Instant,
         timeout: Option<Duration>,
     ) -> Result<Outcome> {
-        self.queue.ask(Request {
-            question,
+        let answer = self.queue.ask(Request {
+            question: question.clone(),
             cancel: cancel.clone(),
             deadline: timeout.and_then(|timeout| started.checked_add(timeout)),
             timeout_ms: timeout.map_or(0, |t| t.as_millis().try_into().unwrap_or(u64::MAX)),
-        })
+        });
+        if let Some(question) = question {
+            self.spare.give_back(question);
+        }
+        answer
     }
 }
 

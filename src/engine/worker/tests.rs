@@ -176,12 +176,13 @@ fn request(index: &Index, question: &str, k: usize) -> Request {
         width: 2,
     };
     let question = Question {
+        text: String::new(),
         tokens: tokens.expect("encodes"),
         search,
         prior: Vec::new(),
     };
     Request {
-        question: Some(question),
+        question: Some(Arc::new(question)),
         cancel: CancelToken::new(),
         deadline: None,
         timeout_ms: 0,
@@ -230,7 +231,7 @@ fn serve_with(
 }
 
 /// What a search by itself finds.
-fn alone(index: &Index, question: &str, k: usize) -> Vec<Found> {
+fn alone(index: &Index, question: &str, k: usize) -> SmallVec<[Found; 3]> {
     let mut model = Mock::new(4096, 4096);
     let prefix = index.prefix();
     let mut batch = Batch::default();
@@ -246,6 +247,7 @@ fn alone(index: &Index, question: &str, k: usize) -> Vec<Found> {
         &question.prior,
     )
     .expect("finds")
+    .into()
 }
 
 #[test]
@@ -347,6 +349,8 @@ fn a_cancelled_caller_returns_during_the_decode_and_the_worker_lets_go_after_it(
 #[test]
 fn a_deadline_is_a_timeout_with_its_length() {
     serve(Mock::new(4096, 4096), |index, queue, control| {
+        // Its reply is used again by the one that is late.
+        queue.ask(request(index, "first", 1)).expect("answers");
         let gate = control.gate.lock();
         let mut asked = request(index, "late", 1);
         asked.deadline = Some(Instant::now() + Duration::from_millis(20));
@@ -357,7 +361,11 @@ fn a_deadline_is_a_timeout_with_its_length() {
             "{result:?}"
         );
         drop(gate);
-        queue.ask(request(index, "next", 1)).expect("answers");
+        // What the late one would have got comes to nobody else.
+        for question in ["next", "other"] {
+            let outcome = queue.ask(request(index, question, 1)).expect("answers");
+            assert_eq!(outcome.found, alone(index, question, 1));
+        }
     });
 }
 
