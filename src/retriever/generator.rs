@@ -5,7 +5,7 @@ use crate::cancel::CancelToken;
 use crate::engine::context::MAX_SEQUENCES;
 use crate::engine::warm::WarmFile;
 use crate::engine::worker::{Division, Outcome, Question, Queue, Request, Worker};
-use crate::engine::{Context, ContextOptions, Model};
+use crate::engine::{Context, ContextOptions, Model, heap};
 use crate::error::{Error, Result};
 use crate::index::question::FixedTokens;
 use crate::index::{Index, vocabulary};
@@ -220,7 +220,11 @@ impl Service {
         opened(Ok(warm.as_ref().map(|file| file.path().to_path_buf())));
         let mut worker = Worker::new(context, &self.index, &self.queue, self.layout.division)
             .with_warm_file(warm);
-        Ok(worker.run())
+        let left = worker.run();
+        drop(worker);
+        // Before the seat is free: who gets it next takes as much.
+        heap::give_back();
+        Ok(left)
     }
 }
 
