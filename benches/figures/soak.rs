@@ -144,12 +144,10 @@ fn index(model: &Model) -> Anything<Index> {
 /// Questions of two words.
 fn questions() -> Vec<String> {
     let kinds = [
-        "Fresh", "Old", "Cheap", "Fast", "Loud", "Brown", "Warm", "Late", "New", "Soft", "Long",
-        "Sweet", "Small", "Red", "Heavy", "Quiet",
+        "Fresh", "Old", "Cheap", "Fast", "Warm", "New", "Small", "Red",
     ];
     let things = [
-        "rolls", "boots", "songs", "tracks", "flour", "laces", "drums", "stations", "toast",
-        "heels", "violins", "tickets", "cakes", "soles", "choirs", "engines",
+        "rolls", "boots", "songs", "tracks", "flour", "laces", "drums", "stations",
     ];
     let pairs = kinds
         .iter()
