@@ -28,7 +28,7 @@ test:
 	@tests/run.sh $(BUILD) $(MODEL) $(VERSION)
 
 bench: model
-	cargo bench --bench figures -- $(MODEL)
+	GOMP_SPINCOUNT=$${GOMP_SPINCOUNT:-1000} cargo bench --bench figures -- $(MODEL)
 
 # PEERS_N=3 make peers is a try; the whole takes an hour on two cores and wants a quiet machine.
 peers: handbook

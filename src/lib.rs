@@ -67,6 +67,8 @@ pub mod lexical;
 pub mod openstax;
 #[cfg(feature = "engine")]
 mod panics;
+#[cfg(feature = "engine")]
+mod pool;
 #[cfg(feature = "building")]
 pub mod prompt;
 #[cfg(feature = "building")]

@@ -7,7 +7,7 @@ mod options;
 
 use crate::cancel::CancelToken;
 use crate::engine::Model;
-use crate::engine::queue::{Outcome, Question};
+use crate::engine::queue::Outcome;
 use crate::error::{Error, Result};
 use crate::index::{Index, question};
 use crate::lexical::Lexicon;
@@ -204,7 +204,6 @@ impl Retriever {
         options: &RetrieveOptions,
         started: Instant,
     ) -> Result<Hits> {
-        let tokens = generator.encode(&self.index, question)?;
         let weight = options.lexical_weight;
         let lexicon = self.lexicon();
         let mut lexical = lexicon.scores(question);
@@ -214,17 +213,14 @@ impl Retriever {
         }
         // The search wants finite numbers, which the product of two need not be.
         let weigh = |score: &f32| (weight * score).min(f32::MAX);
-        let question = Question {
-            tokens,
-            search: SearchOptions {
-                k,
-                scoring: options.scoring,
-                // Measured: one at a time is cheapest for one title; for more, two share a decode.
-                width: if k == 1 { 1 } else { 2 },
-            },
-            prior: lexical.iter().map(weigh).collect(),
-            drafts,
+        let search = SearchOptions {
+            k,
+            scoring: options.scoring,
+            // Measured: one at a time is cheapest for one title; for more, two share a decode.
+            width: if k == 1 { 1 } else { 2 },
         };
+        let prior = lexical.iter().map(weigh);
+        let question = generator.question(&self.index, question, search, prior, &drafts)?;
         let outcome = generator.ask(Some(question), &options.cancel, started, options.timeout)?;
         let hits = outcome.found.iter().filter_map(|found| {
             let score = Score {
@@ -286,17 +282,17 @@ impl Retriever {
 
     fn hit(&self, id: u32, score: Score) -> Option<Hit> {
         let section = self.index.section(id)?;
-        let identifier = |id| self.index.section(id).map(|section| section.identifier());
+        let mut path: Vec<String> = self
+            .index
+            .upwards(section.id)
+            .map(|section| section.identifier())
+            .collect();
+        path.reverse();
         Some(Hit {
             section: section.id,
             number: section.number.to_owned(),
             title: section.title.to_owned(),
-            path: self
-                .index
-                .path(section.id)
-                .into_iter()
-                .filter_map(identifier)
-                .collect(),
+            path,
             page: section.page,
             span: section.span,
             text: section.text.map(str::to_owned),

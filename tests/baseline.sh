@@ -20,7 +20,8 @@ trap 'rm -rf "$folder"' EXIT
 # emulated ARGUMENTS...: the command on the old processor, and what its loader does in a file.
 emulated() {
     rm -f "$folder"/loader.*
-    qemu-x86_64 -cpu Nehalem -E OMP_NUM_THREADS=1 -E LD_DEBUG=files \
+    # With the spin count set, the command does not begin anew, which would be outside the emulator.
+    qemu-x86_64 -cpu Nehalem -E OMP_NUM_THREADS=1 -E GOMP_SPINCOUNT=1000 -E LD_DEBUG=files \
         -E LD_DEBUG_OUTPUT="$folder/loader" "$stair" "$@"
 }
 # ggml opens every plugin to ask how well it suits, and then the best one again.

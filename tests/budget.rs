@@ -98,6 +98,46 @@ fn books_beyond_the_budget_give_way_and_answer_as_before() {
     assert_eq!(resident, 2, "as many as there is room for stay");
 }
 
+/// Bytes of this process in memory that no file backs.
+#[cfg(target_os = "linux")]
+fn anonymous() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").expect("a status");
+    let line = status.lines().find(|line| line.starts_with("RssAnon:"));
+    let mut words = line.expect("a line").split_whitespace();
+    let kilobytes: u64 = words.nth(1).and_then(|n| n.parse().ok()).expect("a number");
+    1024 * kilobytes
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn contexts_that_gave_way_leave_no_memory_behind() {
+    let _alone = alone();
+    let cache = tempfile::tempdir().expect("a folder");
+    let free = model(None);
+    let books: Vec<_> = (0..8).map(|number| book(&free, number)).collect();
+    let new = |model: &Arc<Model>, book: &Arc<Index>| {
+        Retriever::new(Arc::clone(model), Arc::clone(book), &options(cache.path()))
+            .expect("a retriever")
+    };
+    let one = {
+        let first = new(&free, &books[0]);
+        first.warm(&CancelToken::new()).expect("decodes");
+        free.context_memory_used()
+    };
+    let budget = one * 3 / 2;
+    let tight = model(Some(budget));
+    let before = anonymous();
+    let retrievers: Vec<_> = books.iter().map(|book| new(&tight, book)).collect();
+    for _ in 0..2 {
+        for retriever in &retrievers {
+            let question = "What is said of subject 3?";
+            retriever.retrieve(question, &top(1)).expect("answers");
+            let grown = anonymous().saturating_sub(before);
+            assert!(grown <= budget, "{grown} of {budget} bytes");
+        }
+    }
+}
+
 #[test]
 fn two_busy_books_with_room_for_one_take_turns_and_nobody_waits_for_ever() {
     let _alone = alone();
@@ -134,6 +174,7 @@ fn two_busy_books_with_room_for_one_take_turns_and_nobody_waits_for_ever() {
 
 #[test]
 fn a_budget_for_less_than_one_context_is_refused_with_both_numbers() {
+    let _alone = alone();
     let tight = model(Some(1 << 20));
     let index = handbook().index.clone();
     let error = Retriever::new(tight, index, &RetrieverOptions::default()).err();

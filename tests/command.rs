@@ -308,6 +308,49 @@ fn retrieve_answers_its_arguments_and_then_lines_of_standard_input() {
     );
 }
 
+/// What `stair retrieve`, which computes, has in its environment when `setting` is what the user gave it.
+#[cfg(all(target_os = "linux", feature = "portable"))]
+fn waiting_of(setting: Option<(&str, &str)>) -> Vec<String> {
+    let mut command = stair();
+    command
+        .env_remove("GOMP_SPINCOUNT")
+        .env_remove("OMP_WAIT_POLICY");
+    let mut child = command
+        .envs(setting)
+        .args(["retrieve", "-k", "1", "-i"])
+        .arg(&handbook().path)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("starts");
+    let mut input = child.stdin.take().expect("a pipe");
+    input
+        .write_all(b"When are salaries paid?\n")
+        .expect("writes");
+    let mut answer = String::new();
+    let mut output = BufReader::new(child.stdout.take().expect("a pipe"));
+    output.read_line(&mut answer).expect("reads");
+    // The same process, however often it began.
+    let variables = std::fs::read(format!("/proc/{}/environ", child.id())).expect("reads");
+    drop(input);
+    assert!(child.wait().expect("ends").success());
+    assert!(answer.contains("salaries"), "{answer}");
+    String::from_utf8_lossy(&variables)
+        .split('\0')
+        .filter(|line| line.starts_with("GOMP_SPINCOUNT=") || line.starts_with("OMP_WAIT_POLICY="))
+        .map(str::to_owned)
+        .collect()
+}
+
+#[cfg(all(target_os = "linux", feature = "portable"))]
+#[test]
+fn threads_that_wait_turn_for_a_moment_only_unless_the_user_says_otherwise() {
+    assert_eq!(waiting_of(None), ["GOMP_SPINCOUNT=1000"]);
+    for (name, value) in [("GOMP_SPINCOUNT", "7"), ("OMP_WAIT_POLICY", "active")] {
+        assert_eq!(waiting_of(Some((name, value))), [format!("{name}={value}")]);
+    }
+}
+
 /// A standard input to put in place of one that is to be closed.
 fn dummy_stdin() -> std::process::ChildStdin {
     let mut child = Command::new("true")

@@ -8,6 +8,8 @@ version=$3
 cd "$(dirname "$0")/.."
 stage=$build/stage
 index=$build/test-handbook.stair
+# As the command sets it: threads that wait for each other turn for a moment only.
+export GOMP_SPINCOUNT=${GOMP_SPINCOUNT:-1000}
 export STAIR_TEST_MODEL=$model STAIR_TEST_INDEX=$index STAIR_REQUIRE_MODEL=1
 
 part() { printf '\n== %s\n' "$*"; }

@@ -1,11 +1,28 @@
 //! The system's allocator, with a count of the bytes that are allocated, and of how often.
 
 use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 static NOW: AtomicUsize = AtomicUsize::new(0);
 static PEAK: AtomicUsize = AtomicUsize::new(0);
 static CALLS: AtomicUsize = AtomicUsize::new(0);
+
+thread_local! {
+    static HERE: Cell<Here> = const { Cell::new(Here { asked: 0, freed: 0 }) };
+}
+
+/// How often a thread asked for memory, and gave some back.
+#[derive(Clone, Copy)]
+pub struct Here {
+    pub asked: usize,
+    pub freed: usize,
+}
+
+/// What this thread did so far.
+pub fn here() -> Here {
+    HERE.get()
+}
 
 /// How often the Rust side asked for memory so far. What C++ allocates is not counted.
 pub fn calls() -> usize {
@@ -26,6 +43,11 @@ pub struct Counting;
 impl Counting {
     fn grew(bytes: usize) {
         CALLS.fetch_add(1, Relaxed);
+        let here = HERE.get();
+        HERE.set(Here {
+            asked: here.asked + 1,
+            ..here
+        });
         let now = NOW.fetch_add(bytes, Relaxed) + bytes;
         PEAK.fetch_max(now, Relaxed);
     }
@@ -58,6 +80,11 @@ unsafe impl GlobalAlloc for Counting {
     }
 
     unsafe fn dealloc(&self, old: *mut u8, layout: Layout) {
+        let here = HERE.get();
+        HERE.set(Here {
+            freed: here.freed + 1,
+            ..here
+        });
         Self::shrank(layout.size());
         // SAFETY: the caller keeps what the trait asks.
         unsafe { System.dealloc(old, layout) }

@@ -3,17 +3,20 @@
 //!
 //! usage: cargo bench --bench figures -- MODEL.gguf [GROUP...]
 //!
-//! Groups: `trie`, `million`, `overhead`, `callers`, `warm`, `steady`; all of them when none is named, and only then
-//! is the file written. Machines are busy and differ, so a figure is a ratio within one run, or
+//! Groups: `trie`, `million`, `overhead`, `callers`, `warm`, `steady`, `soak`, `books`; all of them when none is named,
+//! and only then is the file written. Machines are busy and differ, so a figure is a ratio within one run, or
 //! the best of several rounds, wherever that says the same.
 
+mod books;
 mod callers;
 mod clock;
 mod handbook;
 mod heap;
+mod memory;
 mod million;
 mod overhead;
 mod report;
+mod soak;
 mod steady;
 mod trie;
 mod warm;
@@ -26,13 +29,15 @@ static HEAP: heap::Counting = heap::Counting;
 
 type Group = fn(&Path, &mut Report) -> Anything;
 
-const GROUPS: [(&str, Group); 6] = [
+const GROUPS: [(&str, Group); 8] = [
     ("trie", trie::measure),
     ("million", million::measure),
     ("overhead", overhead::measure),
     ("callers", callers::measure),
     ("warm", warm::measure),
     ("steady", steady::measure),
+    ("soak", soak::measure),
+    ("books", books::measure),
 ];
 
 fn main() -> Anything {

@@ -7,6 +7,7 @@ pub mod context;
 mod fingerprint;
 mod gguf;
 mod gguf_file;
+pub(crate) mod heap;
 pub mod log;
 pub(crate) mod memory;
 pub mod merge;

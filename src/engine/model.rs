@@ -193,6 +193,12 @@ impl std::fmt::Debug for Model {
 
 impl Tokenizer for Model {
     fn encode(&self, text: &str, special: Special) -> Result<Vec<u32>> {
+        let mut tokens = Vec::new();
+        self.encode_into(text, special, &mut tokens)?;
+        Ok(tokens)
+    }
+
+    fn encode_into(&self, text: &str, special: Special, tokens: &mut Vec<u32>) -> Result<()> {
         if i32::try_from(text.len()).is_err() {
             let why = format!(
                 "a text of {} bytes is above llama.cpp's limit of {}",
@@ -203,12 +209,17 @@ impl Tokenizer for Model {
         }
         check_words(text)?;
         let parse_special = special == Special::AsToken;
-        let tokens = self
-            .llama
-            .vocab()
-            .tokenize(text.as_bytes(), false, parse_special);
+        tokens.clear();
+        // Enough as a rule; else llama.cpp has to do it twice.
+        tokens.reserve((text.len() / 2).max(8));
+        // A vector of the one becomes a vector of the other in the same memory.
+        let ours = std::mem::take(tokens).into_iter();
+        let mut theirs: Vec<_> = ours.map(|token| LlamaToken(token as i32)).collect();
+        let vocab = self.llama.vocab();
+        vocab.tokenize_into(text.as_bytes(), &mut theirs, false, parse_special);
         // Ids are never negative; were one, it would be outside every vocabulary.
-        Ok(tokens.iter().map(|token| token.0 as u32).collect())
+        *tokens = theirs.into_iter().map(|token| token.0 as u32).collect();
+        Ok(())
     }
 
     fn vocab_size(&self) -> u32 {

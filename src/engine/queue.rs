@@ -4,8 +4,10 @@
 use super::memory::Tenant;
 use crate::cancel::CancelToken;
 use crate::error::{Error, Result};
+use crate::pool::Pool;
 use crate::search::{Found, SearchOptions};
 use parking_lot::{Condvar, Mutex};
+use smallvec::SmallVec;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -17,14 +19,17 @@ const CANCEL_POLL: Duration = Duration::from_millis(5);
 /// A question for the worker.
 pub(crate) struct Request {
     /// What to find; `None` only to have the prefix decoded.
-    pub question: Option<Question>,
+    pub question: Option<Arc<Question>>,
     pub cancel: CancelToken,
     pub deadline: Option<Instant>,
     pub timeout_ms: u64,
 }
 
-/// What to find.
+/// What to find. Its memory is used again for another question, once caller and worker let go of it.
+#[derive(Clone)]
 pub(crate) struct Question {
+    /// What the tokens were made of.
+    pub text: String,
     /// The question with the template's own tokens around it; at least one.
     pub tokens: Vec<u32>,
     pub search: SearchOptions,
@@ -37,7 +42,8 @@ pub(crate) struct Question {
 /// What the worker found, and what it cost.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Outcome {
-    pub found: Vec<Found>,
+    /// As many as are asked for by default are in place, and allocate nothing.
+    pub found: SmallVec<[Found; 3]>,
     /// Decodes that this question had a part in, its own first.
     pub decodes: u32,
     pub question_tokens: u32,
@@ -58,6 +64,7 @@ pub(crate) struct Queue {
     arrived: Condvar,
     /// Most requests that wait.
     most_waiting: usize,
+    replies: Pool<Reply>,
 }
 
 struct QueueState {
@@ -96,6 +103,7 @@ impl Queue {
             }),
             arrived: Condvar::new(),
             most_waiting,
+            replies: Pool::new(),
         }
     }
 
@@ -108,7 +116,7 @@ impl Queue {
     pub fn ask(&self, request: Request) -> Result<Outcome> {
         let (cancel, deadline, timeout_ms) =
             (request.cancel.clone(), request.deadline, request.timeout_ms);
-        let reply = Arc::new(Reply::default());
+        let reply = self.replies.take().unwrap_or_default();
         {
             let mut state = self.state.lock();
             if state.closed {
@@ -131,8 +139,10 @@ impl Queue {
         self.arrived.notify_one();
         let mut answer = reply.answer.lock();
         loop {
-            if let Some(answer) = answer.take() {
-                return answer;
+            if let Some(given) = answer.take() {
+                drop(answer);
+                self.replies.give_back(reply);
+                return given;
             }
             // The worker notices both too; a caller does not wait for its current decode.
             if let Err(error) = give_up(&cancel, deadline, timeout_ms) {

@@ -495,7 +495,7 @@ impl<'a, M: LanguageModel> Worker<'a, M> {
                     }
                     if plan.steps.is_empty() {
                         let mut outcome = std::mem::take(&mut flight.outcome);
-                        outcome.found = search.found().to_vec();
+                        outcome.found = search.found().into();
                         outcome.search = flight.started.elapsed();
                         self.finish(slot, Ok(outcome))?;
                     } else {

@@ -21,7 +21,7 @@ pub struct QuestionTemplate<'a> {
     pub special: bool,
 }
 
-/// What [`QuestionTemplate::encode_question_with`] need not encode anew for each question.
+/// What [`QuestionTemplate::encode_question_into`] need not encode anew for each question.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FixedTokens {
     /// The anchor's: encoded with a question, and cut off.
@@ -45,38 +45,53 @@ impl QuestionTemplate<'_> {
     ///
     /// [`Error::EmptyQuestion`], [`Error::NulInQuestion`], or what the tokenizer says.
     pub fn encode_question(&self, tokenizer: &dyn Tokenizer, question: &str) -> Result<Vec<u32>> {
-        self.encode_question_with(tokenizer, &self.fixed(tokenizer)?, question)
+        let (mut text, mut tokens) = (String::new(), Vec::new());
+        let fixed = self.fixed(tokenizer)?;
+        self.encode_question_into(tokenizer, &fixed, question, &mut text, &mut tokens)?;
+        Ok(tokens)
     }
 
-    /// As [`QuestionTemplate::encode_question`], for who encodes many and keeps what
-    /// [`QuestionTemplate::fixed`] gave.
+    /// As [`QuestionTemplate::encode_question`], for who encodes many: with what
+    /// [`QuestionTemplate::fixed`] gave, and in memory that is used again. `tokens` becomes what that
+    /// returns, and `text` something of no further use, whatever they were before.
     ///
     /// # Errors
     ///
     /// The same.
-    pub fn encode_question_with(
+    pub fn encode_question_into(
         &self,
         tokenizer: &dyn Tokenizer,
         fixed: &FixedTokens,
         question: &str,
-    ) -> Result<Vec<u32>> {
+        text: &mut String,
+        tokens: &mut Vec<u32>,
+    ) -> Result<()> {
         check(question)?;
-        let question = one_line(question);
+        text.clear();
         match fixed {
             FixedTokens::Around { before, after } => {
-                let question = tokenizer.encode(&question, Special::AsText)?;
-                Ok([before.as_slice(), &question, after].concat())
+                push_one_line(text, question);
+                tokenizer.encode_into(text, Special::AsText, tokens)?;
+                tokens.splice(..0, before.iter().copied());
+                tokens.extend_from_slice(after);
             }
             FixedTokens::Anchor(anchor) => {
-                let rest = format!("{}{question}{}", self.before_question, self.after_question);
-                let joint = tokenizer.encode(&format!("{}{rest}", self.anchor), Special::AsText)?;
-                match joint.strip_prefix(anchor.as_slice()) {
-                    Some(tokens) => Ok(tokens.to_vec()),
+                text.push_str(self.anchor);
+                text.push_str(self.before_question);
+                push_one_line(text, question);
+                text.push_str(self.after_question);
+                tokenizer.encode_into(text, Special::AsText, tokens)?;
+                match tokens.starts_with(anchor) {
+                    true => drop(tokens.drain(..anchor.len())),
                     // The question runs into the anchor, which the prefix has already fixed.
-                    None => tokenizer.encode(&rest, Special::AsText),
+                    false => {
+                        let rest = &text[self.anchor.len()..];
+                        tokenizer.encode_into(rest, Special::AsText, tokens)?;
+                    }
                 }
             }
         }
+        Ok(())
     }
 
     /// The tokens that are the same for every question.
@@ -184,16 +199,19 @@ pub fn check(question: &str) -> Result<()> {
     }
 }
 
-/// `text` with every run of line breaks, and the white space around it, as one space.
-fn one_line(text: &str) -> String {
+/// Appends `text` to `out`, with every run of line breaks, and the white space around it, as one
+/// space.
+fn push_one_line(out: &mut String, text: &str) {
     let lines = text.split([
         '\n', '\r', '\u{0B}', '\u{0C}', '\u{85}', '\u{2028}', '\u{2029}',
     ]);
-    let lines: Vec<&str> = lines
-        .map(str::trim)
-        .filter(|line| !line.is_empty())
-        .collect();
-    lines.join(" ")
+    let start = out.len();
+    for line in lines.map(str::trim).filter(|line| !line.is_empty()) {
+        if out.len() > start {
+            out.push(' ');
+        }
+        out.push_str(line);
+    }
 }
 
 #[cfg(test)]
@@ -224,6 +242,25 @@ mod tests {
     fn a_question_of_several_lines_is_one_line() {
         let tokens = TEMPLATE.encode_question(&Bytes, " a\r\n\n b\u{2028}c\n");
         assert_eq!(text(&tokens.expect("encodes")), " a b c\nS:");
+    }
+
+    #[test]
+    fn memory_of_an_earlier_question_does_not_show_in_the_next() {
+        let special = QuestionTemplate {
+            special: true,
+            ..TEMPLATE
+        };
+        let (mut text, mut tokens) = (String::new(), Vec::new());
+        for template in [TEMPLATE, special] {
+            let fixed = template.fixed(&Bytes).expect("encodes");
+            for question in ["what is the longest of them?", "who?", "two\nlines"] {
+                template
+                    .encode_question_into(&Bytes, &fixed, question, &mut text, &mut tokens)
+                    .expect("encodes");
+                let alone = template.encode_question(&Bytes, question).expect("encodes");
+                assert_eq!(tokens, alone, "{question:?}");
+            }
+        }
     }
 
     #[test]

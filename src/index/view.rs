@@ -78,7 +78,7 @@ impl Section<'_> {
     pub fn identifier(&self) -> String {
         match self.number {
             "" => self.title.to_owned(),
-            number => format!("{number} {}", self.title),
+            number => [number, " ", self.title].concat(),
         }
     }
 }
@@ -256,17 +256,14 @@ impl Index {
 
     /// The ids from the top-level section to `id`, both included.
     pub fn path(&self, id: u32) -> Vec<u32> {
-        let mut path = Vec::new();
-        let mut next = Some(id);
-        while let Some(id) = next {
-            let Some(record) = self.section_records().get(id as usize).copied() else {
-                break;
-            };
-            path.push(id);
-            next = self.parent(id, &record);
-        }
+        let mut path: Vec<u32> = self.upwards(id).map(|section| section.id).collect();
         path.reverse();
         path
+    }
+
+    /// The sections from `id` to the top-level one, both included.
+    pub fn upwards(&self, id: u32) -> impl Iterator<Item = Section<'_>> {
+        std::iter::successors(self.section(id), |section| self.section(section.parent?))
     }
 
     /// Only a parent that stands before its child counts, so that a walk upwards ends even in a

@@ -6,13 +6,14 @@ use crate::engine::context::MAX_SEQUENCES;
 use crate::engine::queue::{Outcome, Question, Queue, Request};
 use crate::engine::warm::WarmFile;
 use crate::engine::worker::{Division, Worker};
-use crate::engine::{Context, ContextOptions, Model};
+use crate::engine::{Context, ContextOptions, Model, heap};
 use crate::error::{Error, Result};
 use crate::index::question::FixedTokens;
 use crate::index::{Index, vocabulary};
 use crate::panics;
-use crate::search::Room;
+use crate::pool::Pool;
 use crate::search::model::{Capacity, LanguageModel};
+use crate::search::{Room, SearchOptions};
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
@@ -41,6 +42,8 @@ pub(super) struct Generator {
     max_question_tokens: usize,
     warm_file: Option<WarmFile>,
     queue: Arc<Queue>,
+    /// Questions that were answered.
+    spare: Pool<Question>,
     worker: Option<JoinHandle<()>>,
 }
 
@@ -92,6 +95,7 @@ impl Generator {
             fixed,
             max_question_tokens,
             queue,
+            spare: Pool::new(),
             worker: Some(handle),
         })
     }
@@ -104,8 +108,36 @@ impl Generator {
         self.warm_file.as_ref()
     }
 
-    /// The tokens of `question`, which are at least one and not too many.
-    pub fn encode(&self, index: &Index, question: &str) -> Result<Vec<u32>> {
+    /// `text` as the worker takes it. Its tokens are at least one and not too many.
+    pub fn question(
+        &self,
+        index: &Index,
+        text: &str,
+        search: SearchOptions,
+        prior: impl Iterator<Item = f32>,
+        drafts: &[u32],
+    ) -> Result<Arc<Question>> {
+        let mut shared = self.spare.take().unwrap_or_else(|| {
+            Arc::new(Question {
+                text: String::new(),
+                tokens: Vec::new(),
+                search,
+                prior: Vec::new(),
+                drafts: Vec::new(),
+            })
+        });
+        // Nobody else holds it, so nothing is copied.
+        let question = Arc::make_mut(&mut shared);
+        question.search = search;
+        question.prior.clear();
+        question.prior.extend(prior);
+        question.drafts.clear();
+        question.drafts.extend_from_slice(drafts);
+        self.encode(index, text, question)?;
+        Ok(shared)
+    }
+
+    fn encode(&self, index: &Index, question: &str, into: &mut Question) -> Result<()> {
         let too_long = |tokens| Error::QuestionTooLong {
             tokens,
             max: self.max_question_tokens,
@@ -116,11 +148,12 @@ impl Generator {
             return Err(too_long(question.len() / 256));
         }
         let template = index.question();
-        let tokens = template.encode_question_with(&*self.model, &self.fixed, question)?;
+        let Question { text, tokens, .. } = into;
+        template.encode_question_into(&*self.model, &self.fixed, question, text, tokens)?;
         match tokens.len() {
             0 => Err(Error::EmptyQuestion),
             len if len > self.max_question_tokens => Err(too_long(len)),
-            _ => Ok(tokens),
+            _ => Ok(()),
         }
     }
 
@@ -128,17 +161,21 @@ impl Generator {
     /// until `timeout` after `started`.
     pub fn ask(
         &self,
-        question: Option<Question>,
+        question: Option<Arc<Question>>,
         cancel: &CancelToken,
         started: Instant,
         timeout: Option<Duration>,
     ) -> Result<Outcome> {
-        self.queue.ask(Request {
-            question,
+        let answer = self.queue.ask(Request {
+            question: question.clone(),
             cancel: cancel.clone(),
             deadline: timeout.and_then(|timeout| started.checked_add(timeout)),
             timeout_ms: timeout.map_or(0, |t| t.as_millis().try_into().unwrap_or(u64::MAX)),
-        })
+        });
+        if let Some(question) = question {
+            self.spare.give_back(question);
+        }
+        answer
     }
 }
 
@@ -208,7 +245,11 @@ impl Service {
         opened(Ok(warm.clone()));
         let mut worker = Worker::new(context, &self.index, &self.queue, self.layout.division)
             .with_warm_file(warm.clone());
-        Ok(worker.run())
+        let left = worker.run();
+        drop(worker);
+        // Before the seat is free: who gets it next takes as much.
+        heap::give_back();
+        Ok(left)
     }
 }
 

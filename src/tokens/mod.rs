@@ -28,6 +28,16 @@ pub trait Tokenizer: Sync {
     /// [`crate::Error::Tokenizer`] when the tokenizer fails.
     fn encode(&self, text: &str, special: Special) -> Result<Vec<u32>>;
 
+    /// As [`Self::encode`], in place of what `tokens` holds; a tokenizer may use its memory again.
+    ///
+    /// # Errors
+    ///
+    /// The same.
+    fn encode_into(&self, text: &str, special: Special, tokens: &mut Vec<u32>) -> Result<()> {
+        *tokens = self.encode(text, special)?;
+        Ok(())
+    }
+
     /// Number of tokens in the vocabulary, without unused ones at its end. Every id that
     /// [`Self::encode`] gives is below it.
     fn vocab_size(&self) -> u32;

@@ -14,6 +14,7 @@ mod output;
 mod quantize;
 mod report;
 mod retrieve;
+mod spin;
 mod train_data;
 mod tune;
 mod tuned;
@@ -62,8 +63,20 @@ enum Command {
     Quantize(quantize::Args),
 }
 
+impl Command {
+    /// Whether it has a model compute.
+    fn computes(&self) -> bool {
+        use Command::{Eval, Retrieve, Tune, Warm};
+        matches!(self, Retrieve(_) | Warm(_) | Eval(_) | Tune(_))
+    }
+}
+
 fn main() -> ExitCode {
-    let result = match Cli::parse().command {
+    let command = Cli::parse().command;
+    if command.computes() {
+        spin::shorten();
+    }
+    let result = match command {
         Command::Build(args) => build::run(&args),
         Command::Retrieve(args) => retrieve::run(&args),
         Command::Warm(args) => warm::run(&args),

@@ -1,5 +1,6 @@
 //! The worker with a model that is a table: several callers, faults, and who gets served when.
 
+use super::super::queue::Question;
 use super::*;
 use crate::cancel::CancelToken;
 use crate::index::{BuildOptions, build};
@@ -8,6 +9,7 @@ use crate::search::{Found, Scoring, SearchOptions, top_k};
 use crate::toc::{ReadOptions, read_markdown};
 use crate::tokens::testing::Bytes;
 use parking_lot::Mutex;
+use smallvec::SmallVec;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -185,13 +187,14 @@ fn request(index: &Index, question: &str, k: usize) -> Request {
         width: 2,
     };
     let question = Question {
+        text: String::new(),
         tokens: tokens.expect("encodes"),
         search,
         prior: Vec::new(),
         drafts: Vec::new(),
     };
     Request {
-        question: Some(question),
+        question: Some(Arc::new(question)),
         cancel: CancelToken::new(),
         deadline: None,
         timeout_ms: 0,
@@ -240,7 +243,7 @@ fn serve_with(
 }
 
 /// What a search by itself finds.
-fn alone(index: &Index, question: &str, k: usize) -> Vec<Found> {
+fn alone(index: &Index, question: &str, k: usize) -> SmallVec<[Found; 3]> {
     let mut model = Mock::new(4096, 4096);
     let prefix = index.prefix();
     let mut batch = Batch::default();
@@ -256,6 +259,7 @@ fn alone(index: &Index, question: &str, k: usize) -> Vec<Found> {
         Hints::default(),
     )
     .expect("finds")
+    .into()
 }
 
 #[test]
@@ -289,7 +293,7 @@ fn drafts_are_for_who_is_alone() {
     let ask = |index: &Index, queue: &Queue, question: &str| {
         let mut request = request(index, question, 1);
         if let Some(question) = &mut request.question {
-            question.drafts = vec![0, 4];
+            Arc::make_mut(question).drafts = vec![0, 4];
         }
         let outcome = queue.ask(request).expect("answers");
         assert_eq!(outcome.found, alone(index, question, 1));
@@ -312,7 +316,7 @@ fn drafts_are_for_who_is_alone() {
             for question in ["Second?", "Third?"] {
                 scope.spawn(move || ask(index, queue, question));
             }
-            eventually(|| queue.state.lock().waiting.len() == 2, "the others wait");
+            eventually(|| queue.count_waiting() == 2, "the others wait");
             drop(gate);
         });
         let log = control.log.lock();
@@ -405,6 +409,8 @@ fn a_cancelled_caller_returns_during_the_decode_and_the_worker_lets_go_after_it(
 #[test]
 fn a_deadline_is_a_timeout_with_its_length() {
     serve(Mock::new(4096, 4096), |index, queue, control| {
+        // Its reply is used again by the one that is late.
+        queue.ask(request(index, "first", 1)).expect("answers");
         let gate = control.gate.lock();
         let mut asked = request(index, "late", 1);
         asked.deadline = Some(Instant::now() + Duration::from_millis(20));
@@ -415,7 +421,11 @@ fn a_deadline_is_a_timeout_with_its_length() {
             "{result:?}"
         );
         drop(gate);
-        queue.ask(request(index, "next", 1)).expect("answers");
+        // What the late one would have got comes to nobody else.
+        for question in ["next", "other"] {
+            let outcome = queue.ask(request(index, question, 1)).expect("answers");
+            assert_eq!(outcome.found, alone(index, question, 1));
+        }
     });
 }
 
