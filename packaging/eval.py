@@ -1,4 +1,7 @@
-"""Gathers what `stair eval --json` printed into eval.json beside the folder OUT, and prints the table.
+"""Gathers the figures of all systems into eval.json beside the folder OUT, and prints the table.
+
+They are those of OUT/NAME-compare.json, which `stair compare --json` printed; the refusals, which
+predictions do not have, those of OUT/NAME-SYSTEM.json, which `stair eval --json` printed.
 
 usage: eval.py OUT
 """
@@ -7,17 +10,22 @@ import json
 import sys
 from pathlib import Path
 
-SYSTEMS = ("bm25", "bm25-asked", "dense", "dsi", "stair-local", "stair", "hybrid")
+SYSTEMS = ("bm25", "bm25-asked", "dense", "dsi", "stair-local", "stair", "stair-cold", "hybrid", "hybrid-cold")
 KEYS = {"r1": "recall_at_1", "r3": "recall_at_3", "ndcg3": "ndcg_at_3", "mrr": "mrr"}
 
 
 def main(out: Path) -> None:
     figures = {}
     for name in ("handbook", "microbiology", "principles-economics-3e"):
-        for system in SYSTEMS:
-            path = out / f"{name}-{system}.json"
-            if path.exists():
-                figures.setdefault(name, {})[system] = row(json.loads(path.read_text()))
+        path = out / f"{name}-compare.json"
+        if not path.exists():
+            continue
+        compared = {summary["system"]: summary for summary in json.loads(path.read_text())["systems"]}
+        for system in (system for system in SYSTEMS if system in compared):
+            asked = out / f"{name}-{system}.json"
+            refusal = json.loads(asked.read_text()).get("refusal") if asked.exists() else None
+            few = next(part["recall_at_1"] for part in compared[system]["by_training"] if part["to"] == 2)
+            figures.setdefault(name, {})[system] = row(compared[system], refusal or {}, few)
     (out.parent / "eval.json").write_text(json.dumps(figures, indent=1) + "\n")
     print("| document | system | R@1 | R@3 | nDCG@3 | invented | refused of unanswerable / of answerable |")
     print("|---|---|---|---|---|---|---|")
@@ -31,14 +39,14 @@ def main(out: Path) -> None:
             )
 
 
-def row(summary: dict) -> dict:
+def row(summary: dict, refusal: dict, few: dict | None) -> dict:
     figures = {short: percent(summary["answerable"][long]) for short, long in KEYS.items()}
     r1 = summary["answerable"]["recall_at_1"]
     figures["r1_interval"] = [round(100 * r1[end], 1) for end in ("low", "high")]
     figures["hallucination"] = percent(summary["hallucination"])
-    refusal = summary.get("refusal") or {}
     figures["refused"] = percent(refusal.get("unanswerable"))
     figures["refused_wrongly"] = percent(refusal.get("answerable"))
+    figures["r1_at_1_or_2_training_questions"] = percent(few)
     figures["questions"] = summary["counts"]["answerable"]
     return figures
 

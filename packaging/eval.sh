@@ -4,11 +4,14 @@
 #
 #   packaging/eval.sh STAIR BASE.gguf HANDBOOK.gguf HANDBOOK.stair OUT
 #
-# Besides the handbook it takes the books in ../shared/books, each where there is a model for it:
+# Besides the handbook it takes the books in ../shared/books, each where there is a model for it, merged
+# from examples/BOOK/adapter by packaging/book.sh:
 #   models/BOOK-q8_0.gguf       trained with the table of contents (docs/training.md)
 #   models/BOOK-dsi-q8_0.gguf   trained without it
-# A book without a model gets the systems that need none, and what is missing is said. Indexes hold the
-# training questions (`stair build --questions`); bm25 alone is asked over one that does not.
+# A book without a model is asked *cold*, of the model of COLD, with the lexical weight that was chosen
+# for that one. What is missing is said. Indexes hold the training questions (`stair build --questions`);
+# bm25 alone is asked over one that does not. With DENSE_VENV=FOLDER a sentence embedder is asked too; its
+# environment is made there (4 GB).
 set -euo pipefail
 
 stair=$1
@@ -18,6 +21,7 @@ handbook_index=$4
 out=$5
 root=$(cd "$(dirname "$0")/.." && pwd)
 models=$(dirname "$base")
+cold=$models/microbiology-q8_0
 
 main() {
     mkdir -p "$out"
@@ -32,6 +36,7 @@ main() {
         local index=$out/$book.stair more=$root/examples/$book/training-questions.jsonl
         local asked=(-q "$folder/questions.jsonl")
         [ ! -s "$more" ] || asked+=(-q "$more")
+        "$root/packaging/book.sh" "$stair" "$base" "$book" "$models"
         "$stair" build "$folder/book.md" -m "$base" -o "$index" "${asked[@]}" >/dev/null
         document "$book" "$index" "$models/$book-q8_0.gguf" "$folder/questions.jsonl"
     done
@@ -56,6 +61,12 @@ document() {
         else
             echo "eval: no hybrid for $name: choose its weight with \`stair tune\`"
         fi
+    elif [ -s "$cold.tune.json" ]; then
+        echo "eval: no model was trained for $name: asking $cold.gguf"
+        local weight
+        weight=$(sed -n 's/.*"lexical_weight": *\([0-9.]*\).*/\1/p' "$cold.tune.json")
+        ask "$name" stair-cold "$index" "$cold.gguf" "$questions" --no-tune
+        ask "$name" hybrid-cold "$index" "$cold.gguf" "$questions" --no-tune --lexical-weight "$weight"
     else
         echo "eval: no stair for $name: it needs training (docs/training.md) into $model"
     fi
@@ -66,17 +77,22 @@ document() {
     else
         echo "eval: no dsi for $name: it needs training into $dsi"
     fi
+    if [ -n "${DENSE_VENV:-}" ]; then
+        "$root/training/dense/run.sh" "$stair" "$plain" "$document" "$questions" "$out/$name-dense.jsonl" "$DENSE_VENV"
+    fi
+    "$stair" compare --json "$out/$name-"*.jsonl >"$out/$name-compare.json"
     "$stair" compare "$out/$name-"*.jsonl | tee "$out/$name-compare.txt"
     "$stair" report "$out/$name-"*.jsonl -o "$out/$name-report.html"
 }
 
-# ask NAME SYSTEM INDEX MODEL QUESTIONS
+# ask NAME SYSTEM INDEX MODEL QUESTIONS [OPTION...]
 ask() {
-    local predictions=$out/$1-$2.jsonl
-    "$stair" eval -i "$3" ${4:+-m "$4"} "$5" -k 3 --split test --system "${2%-asked}" --name "$2" \
-        --out "$predictions" --json \
-        >"$out/$1-$2.json"
-    echo "eval: $1 $2 done"
+    local name=$1 system=$2 index=$3 model=$4 questions=$5 kind=${2%-asked}
+    shift 5
+    "$stair" eval -i "$index" ${model:+-m "$model"} "$questions" -k 3 --split test \
+        --system "${kind%-cold}" --name "$system" --out "$out/$name-$system.jsonl" --json "$@" \
+        >"$out/$name-$system.json"
+    echo "eval: $name $system done"
 }
 
 main
