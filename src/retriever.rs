@@ -10,7 +10,8 @@ use crate::engine::Model;
 use crate::engine::queue::Outcome;
 use crate::error::{Error, Result};
 use crate::index::{Index, question};
-use crate::lexical::Lexicon;
+use crate::lexical::{Lexicon, Scores};
+use crate::pool::Pool;
 use crate::search::SearchOptions;
 use generator::Generator;
 pub use options::{RetrieveOptions, RetrieverOptions};
@@ -93,6 +94,8 @@ pub struct Retriever {
     index: Arc<Index>,
     /// Made for the first question that needs it.
     lexicon: OnceLock<Lexicon>,
+    /// Lexical scores of questions that were answered.
+    scores: Pool<Scores>,
     generator: Option<Generator>,
 }
 
@@ -113,6 +116,7 @@ impl Retriever {
         Ok(Self {
             index,
             lexicon: OnceLock::new(),
+            scores: Pool::new(),
             generator: Some(generator),
         })
     }
@@ -125,6 +129,7 @@ impl Retriever {
         Self {
             index,
             lexicon: OnceLock::new(),
+            scores: Pool::new(),
             generator: None,
         }
     }
@@ -205,33 +210,39 @@ impl Retriever {
         started: Instant,
     ) -> Result<Hits> {
         let weight = options.lexical_weight;
-        let lexicon = self.lexicon();
-        let mut lexical = lexicon.scores(question);
-        let drafts = drafts::choose(lexicon, &lexical, weight);
-        if weight == 0.0 {
-            lexical.clear();
-        }
-        // The search wants finite numbers, which the product of two need not be.
-        let weigh = |score: &f32| (weight * score).min(f32::MAX);
         let search = SearchOptions {
             k,
             scoring: options.scoring,
             // Measured: one at a time is cheapest for one title; for more, two share a decode.
             width: if k == 1 { 1 } else { 2 },
         };
-        let prior = lexical.iter().map(weigh);
-        let question = generator.question(&self.index, question, search, prior, &drafts)?;
-        let outcome = generator.ask(Some(question), &options.cancel, started, options.timeout)?;
+        // Before the words are looked at: it refuses what is too long.
+        let mut asked = generator.question(&self.index, question, search)?;
+        let mut scores = self.scores.take().unwrap_or_default();
+        // Nobody else holds the two, so nothing is copied.
+        let (request, lexical) = (Arc::make_mut(&mut asked), Arc::make_mut(&mut scores));
+        self.lexicon().score(question, lexical);
+        let lexical = lexical.sections();
+        drafts::choose(lexical, weight, &mut request.drafts);
+        if weight > 0.0 {
+            // The search wants finite numbers, which the product of two need not be.
+            let weigh = |score: &f32| (weight * score).min(f32::MAX);
+            request.prior.extend(lexical.iter().map(weigh));
+        }
+        let outcome = generator.ask(Some(asked), &options.cancel, started, options.timeout)?;
+        let lexical = (weight > 0.0).then_some(lexical);
         let hits = outcome.found.iter().filter_map(|found| {
             let score = Score {
                 score: found.score,
                 log_prob: Some(found.log_prob),
-                lexical: lexical.get(found.section as usize).copied(),
+                lexical: lexical.and_then(|scores| scores.get(found.section as usize).copied()),
             };
             self.hit(found.section, score)
         });
+        let hits = hits.collect();
+        self.scores.give_back(scores);
         Ok(Hits {
-            hits: hits.collect(),
+            hits,
             legal_mass: Some(
                 outcome
                     .found

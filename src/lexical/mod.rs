@@ -56,17 +56,17 @@ impl Lexicon {
     pub fn new(index: &Index) -> Self {
         let mut terms = Terms::default();
         let (mut counter, mut questions) = (Counter::default(), Counter::default());
-        let mut starts = vec![0];
+        let (mut starts, mut word) = (vec![0], String::new());
         let mut leaves = Vec::with_capacity(index.leaves() as usize);
         let sections = (0..index.sections()).filter_map(|id| index.section(id));
         for section in sections.filter(|section| section.leaf) {
             leaves.push(section.id);
             let text = section.text.unwrap_or("");
             for text in [section.number, section.title, text] {
-                words(text, |word| counter.count(terms.number(word)));
+                words(text, &mut word, |word| counter.count(terms.number(word)));
             }
             for question in index.asked(section.id).lines() {
-                words(question, |word| {
+                words(question, &mut word, |word| {
                     let term = terms.number(word);
                     counter.count(term);
                     questions.count(term);
@@ -90,24 +90,39 @@ impl Lexicon {
     /// score, which is finite and not negative. It is 0 for a leaf without a word of the question,
     /// and for what is not a leaf. A word that the question says twice counts twice.
     pub fn scores(&self, question: &str) -> Vec<f32> {
-        let mut terms = Vec::new();
-        words(question, |word| {
-            terms.extend(self.terms.get(stem::stem(word).as_ref()).copied());
+        let mut scores = Scores::default();
+        self.score(question, &mut scores);
+        scores.sections
+    }
+
+    /// The same into memory that is used again.
+    pub fn score(&self, question: &str, scores: &mut Scores) {
+        let Scores {
+            sections,
+            terms,
+            near,
+            word,
+        } = scores;
+        terms.clear();
+        words(question, word, |word| {
+            stem::stem(word);
+            terms.extend(self.terms.get(word.as_str()).copied());
         });
-        let mut scores = vec![0.0; self.sections];
+        sections.clear();
+        sections.resize(self.sections, 0.0);
         for posting in terms.iter().flat_map(|&term| self.bm25.postings(term)) {
-            scores[self.leaves[posting.document as usize] as usize] += posting.weight;
+            sections[self.leaves[posting.document as usize] as usize] += posting.weight;
         }
         let known = self.starts.last().copied().unwrap_or_default() as usize;
-        let mut near = vec![0.0; known];
+        near.clear();
+        near.resize(known, 0.0);
         for posting in terms.iter().flat_map(|&term| self.questions.postings(term)) {
             near[posting.document as usize] += posting.weight;
         }
         for (leaf, bounds) in self.leaves.iter().zip(self.starts.windows(2)) {
             let near = &mut near[bounds[0] as usize..bounds[1] as usize];
-            scores[*leaf as usize] += NEAREST_WEIGHT * nearest(near) / NEAREST as f32;
+            sections[*leaf as usize] += NEAREST_WEIGHT * nearest(near) / NEAREST as f32;
         }
-        scores
     }
 
     /// The `k` leaves with the highest of `scores`, which [`Lexicon::scores`] gave, best first;
@@ -137,6 +152,22 @@ fn nearest(scores: &mut [f32]) -> f32 {
     best.iter().sum()
 }
 
+/// One question's scores, and the memory in which they were computed.
+#[derive(Debug, Clone, Default)]
+pub struct Scores {
+    sections: Vec<f32>,
+    terms: Vec<u32>,
+    near: Vec<f32>,
+    word: String,
+}
+
+impl Scores {
+    /// For every section id from 0 its score, as [`Lexicon::scores`] gives it.
+    pub fn sections(&self) -> &[f32] {
+        &self.sections
+    }
+}
+
 /// Numbers words by their stems. A text says the same words again and again, so each form is
 /// stemmed once.
 #[derive(Default)]
@@ -146,17 +177,19 @@ struct Terms {
 }
 
 impl Terms {
-    fn number(&mut self, word: &str) -> u32 {
-        if let Some(&term) = self.by_form.get(word) {
+    /// The number of `word`, which is then its stem.
+    fn number(&mut self, word: &mut String) -> u32 {
+        if let Some(&term) = self.by_form.get(word.as_str()) {
             return term;
         }
-        let stem = stem::stem(word);
+        let form = word.as_str().into();
+        stem::stem(word);
         let next = self.by_stem.len() as u32;
-        let term = match self.by_stem.get(stem.as_ref()) {
+        let term = match self.by_stem.get(word.as_str()) {
             Some(&term) => term,
-            None => *self.by_stem.entry(stem.into()).or_insert(next),
+            None => *self.by_stem.entry(word.as_str().into()).or_insert(next),
         };
-        self.by_form.insert(word.into(), term);
+        self.by_form.insert(form, term);
         term
     }
 }

@@ -5,37 +5,34 @@
 //! training and development questions of two textbooks the Snowball stemmer for English (crate
 //! `rust-stemmers`) ranked no better.
 
-use std::borrow::Cow;
-
-/// The word without its plural ending. Only words of ASCII letters change; `word` is in lower
-/// case.
-pub(super) fn stem(word: &str) -> Cow<'_, str> {
-    let ends = |suffixes: &[&str]| suffixes.iter().any(|suffix| word.ends_with(suffix));
-    let without = |count| &word[..word.len() - count];
+/// Takes the plural ending off `word`, which is in lower case. Only words of ASCII letters change.
+pub(super) fn stem(word: &mut String) {
     if !word.bytes().all(|byte| byte.is_ascii_lowercase()) || word.len() < 3 {
-        return word.into();
+        return;
     }
+    let ends = |suffixes: &[&str]| suffixes.iter().any(|suffix| word.ends_with(suffix));
     // The first rule whose ending fits decides, also when an exception keeps it from acting.
     if ends(&["ies"]) {
-        match word.len() > 3 && !ends(&["eies", "aies"]) {
-            true => format!("{}y", without(3)).into(),
-            false => word.into(),
+        if word.len() > 3 && !ends(&["eies", "aies"]) {
+            word.truncate(word.len() - 3);
+            word.push('y');
         }
     } else if ends(&["es"]) {
-        match ends(&["aes", "ees", "oes"]) {
-            true => word.into(),
-            false => without(1).into(),
+        if !ends(&["aes", "ees", "oes"]) {
+            word.pop();
         }
     } else if ends(&["s"]) && !ends(&["us", "ss"]) {
-        without(1).into()
-    } else {
-        word.into()
+        word.pop();
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    fn stem(word: &str) -> String {
+        let mut word = word.to_owned();
+        super::stem(&mut word);
+        word
+    }
 
     #[test]
     fn plurals_become_singulars() {

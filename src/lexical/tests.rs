@@ -186,6 +186,6 @@ fn the_nearest_questions_count_beside_the_document() {
 
 fn words_of(text: &str) -> usize {
     let mut count = 0;
-    words(text, |_| count += 1);
+    words(text, &mut String::new(), |_| count += 1);
     count
 }

@@ -6,8 +6,6 @@
 //! and tokens): from 3.6 decodes and 26.6 tokens to 1.3 and 28.3 for one hit, from 5.0 and 41.3 to
 //! 3.5 and 44.2 for three.
 
-use crate::lexical::Lexicon;
-
 /// Drafts at most; more found nothing that these had not.
 const MOST: usize = 3;
 
@@ -18,27 +16,33 @@ const LEAST: f64 = 0.2;
 /// How much a unit of lexical score says when the caller gives no weight.
 const WEIGHT: f32 = 1.0;
 
-/// The sections to draft, the likeliest first. Probabilities are the softmax of `weight` times
-/// `scores`, over the leaves that share a word with the question.
-pub(super) fn choose(lexicon: &Lexicon, scores: &[f32], weight: f32) -> Vec<u32> {
+/// Writes the sections to draft to `drafts`, the likeliest first. Probabilities are the softmax of
+/// `weight` times `scores`, over the sections that share a word with the question.
+pub(super) fn choose(scores: &[f32], weight: f32, drafts: &mut Vec<u32>) {
+    drafts.clear();
     let weight = if weight > 0.0 { weight } else { WEIGHT };
     let weigh = |score: f32| f64::from(weight) * f64::from(score);
-    let score = |section: u32| scores.get(section as usize).map_or(0.0, |&s| weigh(s));
-    let mut drafts = lexicon.best(scores, MOST);
-    let best = drafts.first().map_or(0.0, |&section| score(section));
+    let score = |section: u32| scores[section as usize];
+    for (section, _) in (0..).zip(scores).filter(|(_, score)| **score > 0.0) {
+        let better = |other: &u32| score(*other) >= score(section);
+        let rank = drafts.partition_point(better);
+        if rank < MOST {
+            drafts.truncate(MOST - 1);
+            drafts.insert(rank, section);
+        }
+    }
+    let Some(&best) = drafts.first() else { return };
+    let best = weigh(score(best));
     let shared = scores.iter().filter(|score| **score > 0.0);
     let all: f64 = shared.map(|&score| (weigh(score) - best).exp()).sum();
-    drafts.retain(|&section| {
-        let score = score(section);
-        score > 0.0 && (score - best).exp() >= LEAST * all
-    });
-    drafts
+    drafts.retain(|&section| (weigh(score(section)) - best).exp() >= LEAST * all);
 }
 
 #[cfg(all(test, feature = "building"))]
 mod tests {
     use super::*;
     use crate::index::{BuildOptions, Index, build};
+    use crate::lexical::Lexicon;
     use crate::toc::{ReadOptions, read_markdown};
     use crate::tokens::testing::Bytes;
 
@@ -48,7 +52,11 @@ mod tests {
         let toc = read_markdown(text.as_bytes(), "Pets", &ReadOptions::default()).expect("reads");
         let (bytes, _) = build(&toc, &Bytes, &BuildOptions::default(), &|_| ()).expect("builds");
         let lexicon = Lexicon::new(&Index::from_bytes(&bytes).expect("opens"));
-        let drafts = |question, weight| choose(&lexicon, &lexicon.scores(question), weight);
+        let drafts = |question, weight| {
+            let mut drafts = vec![9];
+            choose(&lexicon.scores(question), weight, &mut drafts);
+            drafts
+        };
         assert_eq!(drafts("birds", 0.0), [2]);
         assert_eq!(drafts("dogs", 1.0), [1, 0]);
         // A large weight leaves no doubt, and one beyond all numbers does no harm.
@@ -56,6 +64,6 @@ mod tests {
         assert_eq!(drafts("dogs", f32::MAX), [1]);
         // Four equals are as many as none.
         assert_eq!(drafts("dogs birds fish", 1e-9).len(), 3);
-        assert_eq!(drafts("cows", 1.0), [0; 0]);
+        assert_eq!(drafts("cows", 1.0), Vec::<u32>::new());
     }
 }

@@ -108,14 +108,13 @@ impl Generator {
         self.warm_file.as_ref()
     }
 
-    /// `text` as the worker takes it. Its tokens are at least one and not too many.
+    /// `text` as the worker takes it, without prior and drafts. Its tokens are at least one and not too
+    /// many.
     pub fn question(
         &self,
         index: &Index,
         text: &str,
         search: SearchOptions,
-        prior: impl Iterator<Item = f32>,
-        drafts: &[u32],
     ) -> Result<Arc<Question>> {
         let mut shared = self.spare.take().unwrap_or_else(|| {
             Arc::new(Question {
@@ -130,9 +129,7 @@ impl Generator {
         let question = Arc::make_mut(&mut shared);
         question.search = search;
         question.prior.clear();
-        question.prior.extend(prior);
         question.drafts.clear();
-        question.drafts.extend_from_slice(drafts);
         self.encode(index, text, question)?;
         Ok(shared)
     }
