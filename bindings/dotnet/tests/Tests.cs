@@ -75,7 +75,7 @@ internal static class Tests
         Same(56, Marshal.SizeOf<Native.ModelInfo>(), "stair_model_info");
         Same(72, Marshal.SizeOf<Native.IndexInfo>(), "stair_index_info");
         Same(88, Marshal.SizeOf<Native.Section>(), "stair_section");
-        Same(16, Marshal.SizeOf<Native.BuildOptions>(), "stair_build_options");
+        Same(48, Marshal.SizeOf<Native.BuildOptions>(), "stair_build_options");
         Same(48, Marshal.SizeOf<Native.RetrieverOptions>(), "stair_retriever_options");
         Same(20, Marshal.SizeOf<Native.RetrieveOptions>(), "stair_retrieve_options");
         Same(104, Marshal.SizeOf<Native.Hit>(), "stair_hit");
@@ -478,8 +478,8 @@ internal static class Tests
             const string document = "# A\n\n## B\n\nb\n\n## C\n\nc\n";
             var options = new BuildOptions
             {
-                Questions = "{\"id\": 1, \"query\": \"Where is the z\u00e8bre?\", \"section\": \"1.2 C\", \"split\": \"train\"}\n" +
-                    "{\"id\": 2, \"query\": \"Z\u00e8bre?\", \"section\": \"1.1 B\", \"split\": \"test\"}\n",
+                Questions = "{\"id\": 1, \"query\": \"Where is the z\u00e8bre?\", \"section\": \"2 C\", \"split\": \"train\"}\n" +
+                    "{\"id\": 2, \"query\": \"Z\u00e8bre?\", \"section\": \"1 B\", \"split\": \"test\"}\n",
             };
             foreach (var given in new[] { null, options })
             {
@@ -494,7 +494,7 @@ internal static class Tests
             options.Split = "dev";
             Throws(StairErrorCode.InvalidArgument, () => StairIndex.Build(model, document, null, options));
             options.Split = "train";
-            options.Questions = options.Questions.Replace("1.2 C", "1 A");
+            options.Questions = options.Questions.Replace("2 C", "2 D");
             Throws(StairErrorCode.Questions, () => StairIndex.Build(model, document, null, options));
             options.Questions = "";
             Throws(StairErrorCode.Questions, () => StairIndex.Build(model, document, null, options));
