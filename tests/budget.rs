@@ -128,14 +128,16 @@ fn contexts_that_gave_way_leave_no_memory_behind() {
     let tight = model(Some(budget));
     let before = anonymous();
     let retrievers: Vec<_> = books.iter().map(|book| new(&tight, book)).collect();
+    let mut most = 0;
     for _ in 0..2 {
         for retriever in &retrievers {
             let question = "What is said of subject 3?";
             retriever.retrieve(question, &top(1)).expect("answers");
-            let grown = anonymous().saturating_sub(before);
-            assert!(grown <= budget, "{grown} of {budget} bytes");
+            most = most.max(anonymous().saturating_sub(before));
         }
     }
+    println!("{most} bytes at most, and {budget} are allowed");
+    assert!(most <= budget, "{most} bytes, and {budget} are allowed");
 }
 
 #[test]

@@ -31,7 +31,8 @@ const EPSILON: f64 = 0.8;
 ///   question to the last.
 /// - `soak_wrong_answers` is how many were wrong or missing.
 ///
-/// Document, prompt and questions are the shortest that still have a search to do, because many
+/// With SmolLM2-135M it takes some minutes on two quiet cores; the model that `benches/tiny_model.py` makes
+/// takes one. Document, prompt and questions are the shortest that still have a search to do, because many
 /// questions are the matter here, not long ones.
 pub fn measure(model: &Path, report: &mut Report) -> Anything {
     let all = match std::env::var("STAIR_SOAK") {
