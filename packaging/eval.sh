@@ -47,6 +47,8 @@ main() {
 document() {
     local name=$1 index=$2 model=$3 questions=$4
     echo "== $name"
+    # What an earlier run left would stand beside the new figures.
+    rm -f "$out/$name-"*.json*
     "$stair" audit -i "$index" "$questions" || true
     local document=$root/examples/handbook/handbook.md plain=$out/$name-plain.stair
     [ "$name" = handbook ] || document=$(dirname "$questions")/book.md

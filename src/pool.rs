@@ -3,8 +3,9 @@
 use parking_lot::Mutex;
 use std::sync::Arc;
 
-/// Most values that are kept: more callers than that at a time allocate.
-const MOST: usize = 64;
+/// Most values that are kept: more callers than that at a time allocate. Some grow with the document,
+/// so they are not many.
+const MOST: usize = 16;
 
 /// Shared values that were given back. One is handed out again when nobody else holds it any more,
 /// so the other side need not be waited for.

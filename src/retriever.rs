@@ -157,17 +157,17 @@ impl Retriever {
         file.is_good().then(|| file.path().to_path_buf())
     }
 
-    /// Decodes the table of contents, if it is not yet, so that the first question need not wait.
-    /// Without a model it reads the sections' words. Returns what it cost.
+    /// Reads the sections' words and, with a model, decodes the table of contents, if that is not done
+    /// yet, so that the first question need not wait. Returns what it cost.
     ///
     /// # Errors
     ///
     /// [`Error::Cancelled`], [`Error::Decode`] or [`Error::Closed`].
     pub fn warm(&self, cancel: &CancelToken) -> Result<Stats> {
         let started = Instant::now();
+        still_wanted(cancel, started, None)?;
+        self.lexicon();
         let Some(generator) = &self.generator else {
-            still_wanted(cancel, started, None)?;
-            self.lexicon();
             return Ok(Stats {
                 total: started.elapsed(),
                 ..Stats::default()
@@ -218,6 +218,7 @@ impl Retriever {
         };
         // Before the words are looked at: it refuses what is too long.
         let mut asked = generator.question(&self.index, question, search)?;
+        still_wanted(&options.cancel, started, options.timeout)?;
         let mut scores = self.scores.take().unwrap_or_default();
         // Nobody else holds the two, so nothing is copied.
         let (request, lexical) = (Arc::make_mut(&mut asked), Arc::make_mut(&mut scores));

@@ -210,9 +210,9 @@ pub unsafe extern "C" fn stair_retriever_new(
     })
 }
 
-/// Decodes the table of contents, or reads it from the warm file, if it is not there yet, and returns
-/// when that is done: then the first question need not wait. Without a model it reads the sections'
-/// words. `cancel` may be NULL.
+/// Reads the sections' words and, with a model, decodes the table of contents or reads it from the
+/// warm file, where that is not done yet, and returns when it is: then the first question need not
+/// wait. `cancel` may be NULL.
 ///
 /// STAIR_ERR_CANCELLED, STAIR_ERR_DECODE, STAIR_ERR_BUSY, STAIR_ERR_OUT_OF_MEMORY when the context
 /// had given way and cannot be made again, STAIR_ERR_CLOSED, STAIR_ERR_INVALID_HANDLE.

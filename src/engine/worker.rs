@@ -510,8 +510,8 @@ impl<'a, M: LanguageModel> Worker<'a, M> {
     /// Answers the question in `slot` and empties its sequences.
     fn finish(&mut self, slot: usize, answer: Result<Outcome>) -> Result<()> {
         if let Some(flight) = self.flights[slot].take() {
+            self.answered |= answer.is_ok();
             flight.reply.give(answer);
-            self.answered = true;
         }
         let base = self.base(slot).0;
         (base..base + self.division.room.states as u16)

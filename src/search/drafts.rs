@@ -51,9 +51,8 @@ impl Drafts {
         trie: Trie<'_>,
         opened: NodeId,
         sections: &[u32],
-        mut spare: usize,
+        (room, mut spare): (Room, usize),
         states: &mut States,
-        room: Room,
         plan: &mut Plan,
     ) {
         for &section in sections {

@@ -77,7 +77,7 @@ pub struct Hints<'a> {
     /// too short for, so an empty one adds nothing and costs nothing.
     pub prior: &'a [f32],
     /// Sections whose titles are evaluated with the question, the likeliest first. They change what
-    /// an answer costs and not what it is.
+    /// an answer costs and not what it is; logits that are not numbers fail it there too.
     pub drafts: &'a [u32],
 }
 
@@ -212,9 +212,8 @@ impl Search {
                 trie,
                 node,
                 hints.drafts,
-                spare - opening,
+                (room, spare - opening),
                 &mut self.states,
-                room,
                 &mut self.plan,
             );
         }

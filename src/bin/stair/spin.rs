@@ -27,6 +27,10 @@ pub fn shorten() {
     }
     let mut args = env::args_os();
     if let (Ok(program), Some(name)) = (env::current_exe(), args.next()) {
+        // Started by way of the loader or an emulator, that one is the program, and takes other arguments.
+        if program.file_name() != std::path::Path::new(&name).file_name() {
+            return;
+        }
         let mut again = std::process::Command::new(program);
         // It comes back only when it fails, and then a slow answer is better than none.
         let _ = again.arg0(name).args(args).env(NAME, TURNS).exec();
