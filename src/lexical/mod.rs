@@ -8,8 +8,8 @@
 //! Questions bring the words that askers use and authors do not ("document expansion"; Nogueira et
 //! al. 2019 generate them). Beside that, each of them is a document of its own: a leaf is worth more
 //! when questions *like this one* are known for it (nearest neighbours), and not only their words.
-//! A leaf's score is that of its document and [`NEAREST_WEIGHT`] times the mean of those of its
-//! [`NEAREST`] best questions.
+//! A leaf's score is that of its document and, as far as there are [`ENOUGH`] questions, the mean of
+//! those of its [`NEAREST`] best ones.
 //!
 //! The scorer is this crate's own because it is small and what it must do is particular: scores of
 //! *all* leaves for each question, in a time that does not grow with the length of the document,
@@ -31,9 +31,10 @@ use words::words;
 /// *Microbiology* and the development questions of the handbook; 3 to 12 do alike.
 pub const NEAREST: usize = 5;
 
-/// What the mean of the nearest questions counts beside the leaf's document; chosen like [`NEAREST`],
-/// 0.5 to 1.5 do alike.
-pub const NEAREST_WEIGHT: f32 = 1.0;
+/// Known questions for each leaf, on average, from which on the mean of the nearest counts in full; with
+/// fewer it counts in proportion, since there may be none near. Chosen like [`NEAREST`], and on the
+/// development questions of *Economics*, which knows 3 for each leaf.
+pub const ENOUGH: f32 = 25.0;
 
 /// The words of one index's leaves. It never changes, and any number of threads may use it.
 #[derive(Debug)]
@@ -47,6 +48,8 @@ pub struct Lexicon {
     questions: Bm25,
     /// Where each leaf's questions begin, and the end of the last one's.
     starts: Vec<u32>,
+    /// What the mean of the nearest questions counts.
+    nearest_weight: f32,
     sections: usize,
 }
 
@@ -76,7 +79,9 @@ impl Lexicon {
             counter.end_document();
             starts.push(questions.documents() as u32);
         }
+        let known = questions.documents() as f32 / leaves.len().max(1) as f32;
         Self {
+            nearest_weight: (known / ENOUGH).min(1.0),
             terms: terms.by_stem,
             bm25: counter.finish(),
             leaves,
@@ -121,7 +126,7 @@ impl Lexicon {
         }
         for (leaf, bounds) in self.leaves.iter().zip(self.starts.windows(2)) {
             let near = &mut near[bounds[0] as usize..bounds[1] as usize];
-            sections[*leaf as usize] += NEAREST_WEIGHT * nearest(near) / NEAREST as f32;
+            sections[*leaf as usize] += self.nearest_weight * nearest(near) / NEAREST as f32;
         }
     }
 
