@@ -9,7 +9,7 @@
 //! The threshold is then chosen with that weight, for the statistic that refuses most of what no
 //! section answers; see [`threshold`].
 
-use super::confidence::{Evidence, Statistic, threshold};
+use super::confidence::{Evidence, Statistic, most_refused, threshold};
 use super::gold::Sections;
 use super::known::Known;
 use super::metrics::{mean, ndcg, recall};
@@ -239,7 +239,7 @@ fn refuse(
         Ok(all)
     };
     let (answerable, unanswerable) = (evidence(answerable)?, evidence(unanswerable)?);
-    let most = (options.most_refused * answerable.len() as f64).floor() as usize;
+    let most = most_refused(answerable.len(), options.most_refused);
     let mut chosen: Option<Refusal> = None;
     for statistic in Statistic::ALL {
         let values = |of: &[Evidence]| -> Vec<f64> {
