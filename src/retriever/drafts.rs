@@ -1,8 +1,7 @@
 //! Which titles are worth evaluating with the question, before the model was asked.
 //!
-//! A decode costs as much as five tokens on a CPU, whatever is in it. So a title that the words of
-//! the question make likely is evaluated in the question's own decode, where its row of decodes
-//! would follow. Measured on 40 development questions of the handbook (`stair eval` prints decodes
+//! A decode has a cost of its own, whatever is in it. So a title that the words of the question make
+//! likely is evaluated in the question's own decode, where its row of decodes would follow. Measured on 40 development questions of the handbook (`stair eval` prints decodes
 //! and tokens): from 3.6 decodes and 26.6 tokens to 1.3 and 28.3 for one hit, from 5.0 and 41.3 to
 //! 3.5 and 44.2 for three.
 
