@@ -10,7 +10,7 @@
 #   models/BOOK-dsi-q8_0.gguf   trained without it
 # A book without a model is asked *cold*, of the model of COLD, with the lexical weight that was chosen
 # for that one. What is missing is said. Indexes hold the training questions (`stair build --questions`);
-# bm25 alone is asked over one that does not. With DENSE_VENV=FOLDER a sentence embedder is asked too; its
+# bm25 and lexical are asked over one that does not. With DENSE_VENV=FOLDER a sentence embedder is asked too; its
 # environment is made there (4 GB).
 set -euo pipefail
 
@@ -54,7 +54,8 @@ document() {
     [ "$name" = handbook ] || document=$(dirname "$questions")/book.md
     "$stair" build "$document" -m "$base" -o "$plain" >/dev/null
     ask "$name" bm25 "$plain" "" "$questions"
-    ask "$name" bm25-asked "$index" "" "$questions"
+    ask "$name" lexical "$plain" "" "$questions"
+    ask "$name" lexical-asked "$index" "" "$questions"
     if [ -s "$model" ]; then
         ask "$name" stair "$index" "$model" "$questions"
         ask "$name" stair-local "$index" "$model" "$questions"

@@ -45,8 +45,8 @@ pub struct Hit {
     /// Natural logarithm of the probability that the model gives its title; `None` without a
     /// model.
     pub log_prob: Option<f64>,
-    /// Its [BM25 score](crate::lexical::bm25) for the question, 0 when they share no word; `None`
-    /// with a model and a `lexical_weight` of 0.
+    /// Its [lexical score](crate::lexical) for the question, 0 when they share no word; `None` with
+    /// a model and a `lexical_weight` of 0.
     pub lexical: Option<f32>,
 }
 

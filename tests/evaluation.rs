@@ -103,9 +103,9 @@ impl House {
         command
     }
 
-    fn bm25(&self, name: &str, out: &str) -> Value {
+    fn evaluate(&self, system: &str, name: &str, out: &str) -> Value {
         let mut command = self.on("eval");
-        command.args(["--system", "bm25", "--name", name, "--json", "--out"]);
+        command.args(["--system", system, "--name", name, "--json", "--out"]);
         json(&ok(command.arg(self.path(out))))
     }
 }
@@ -172,7 +172,7 @@ fn an_audit_fails_for_errors_and_strictly_for_doubts() {
 #[test]
 fn figures_predictions_comparison_and_report_hang_together() {
     let house = House::new();
-    let summary = house.bm25("words", "a.jsonl");
+    let summary = house.evaluate("lexical", "words", "a.jsonl");
     assert_eq!(summary["system"], "words");
     assert_eq!(summary["counts"]["orphans"], 1);
     assert_eq!(summary["counts"]["unanswerable"], 1);
@@ -215,6 +215,27 @@ fn figures_predictions_comparison_and_report_hang_together() {
     fails(stair(["compare"]).args(&files), &["same questions", "only"]);
     std::fs::write(house.path("b.jsonl"), "{").expect("writes");
     fails(stair(["compare"]).args(&files), &["b.jsonl, line 1"]);
+}
+
+#[test]
+fn known_questions_count_in_the_lexical_score_and_not_in_bm25_by_the_book() {
+    let house = House::new();
+    // The document says nothing of planets; a question that is known to belong to a section does.
+    let asked = |split| ("1", "Which planet is the largest?", Some("3 Guests"), split);
+    house.questions(&[asked("train")]);
+    ok(stair(["build"])
+        .arg(house.path("house.md"))
+        .arg("-m")
+        .arg(model_path())
+        .arg("-q")
+        .arg(house.path("q.jsonl"))
+        .arg("-o")
+        .arg(house.path("x.stair")));
+    house.questions(&[asked("test")]);
+    for (system, expected) in [("lexical", 1.0), ("bm25", 0.0)] {
+        let summary = house.evaluate(system, system, "a.jsonl");
+        assert_eq!(summary["answerable"]["recall_at_1"]["value"], expected);
+    }
 }
 
 #[test]

@@ -3,13 +3,14 @@
 //!
 //! usage: cargo bench --bench figures -- MODEL.gguf [GROUP...]
 //!
-//! Groups: `trie`, `million`, `overhead`, `callers`, `warm`, `steady`, `soak`, `books`; all of them when none is named,
+//! Groups: `trie`, `million`, `overhead`, `callers`, `warm`, `steady`, `soak`, `books`, `decodes`; all of them when none is named,
 //! and only then is the file written. Machines are busy and differ, so a figure is a ratio within one run, or
 //! the best of several rounds, wherever that says the same.
 
 mod books;
 mod callers;
 mod clock;
+mod decodes;
 mod handbook;
 mod heap;
 mod memory;
@@ -29,7 +30,7 @@ static HEAP: heap::Counting = heap::Counting;
 
 type Group = fn(&Path, &mut Report) -> Anything;
 
-const GROUPS: [(&str, Group); 8] = [
+const GROUPS: [(&str, Group); 9] = [
     ("trie", trie::measure),
     ("million", million::measure),
     ("overhead", overhead::measure),
@@ -38,6 +39,7 @@ const GROUPS: [(&str, Group); 8] = [
     ("steady", steady::measure),
     ("soak", soak::measure),
     ("books", books::measure),
+    ("decodes", decodes::measure),
 ];
 
 fn main() -> Anything {

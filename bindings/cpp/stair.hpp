@@ -653,8 +653,8 @@ struct hit {
   std::uint32_t section;                 ///< its id in the index
   double score;     ///< what it is ranked by: see `retrieve_options::lexical_weight`
   double log_prob;  ///< natural logarithm of its probability: 0 is certain; NaN without a model
-  /// BM25 score of its number, title and text for the question: 0 when they share no word; NaN with
-  /// a model and a `lexical_weight` of 0.
+  /// lexical score for the question: BM25 of number, title and text, and of passages and known
+  /// questions; 0 when they share no word; NaN with a model and a `lexical_weight` of 0.
   double lexical;
   std::optional<std::uint32_t> page;     ///< where the document has pages
   std::uint64_t span_start;              ///< its first byte in the document

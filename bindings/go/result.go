@@ -52,8 +52,9 @@ type Hit struct {
 	// LogProb is the natural logarithm of the probability that the model gives to this section;
 	// 0 is certain. It is NaN without a model.
 	LogProb float64
-	// Lexical is the BM25 score of the section's number, title and text for the question, 0 when
-	// they share no word. It is NaN with a model and no weight.
+	// Lexical is the section's lexical score for the question: BM25 of number, title and text, and
+	// of passages and known questions; 0 when they share no word. It is NaN with a model and no
+	// weight.
 	Lexical float64
 }
 

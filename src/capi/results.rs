@@ -63,8 +63,9 @@ pub struct stair_hit {
     /// What it is ranked by: `log_prob`, and `lexical_weight` times `lexical` when that was asked
     /// for; `lexical` without a model.
     pub score: f64,
-    /// BM25 score of its number, title and text for the question, 0 when they share no word; NaN
-    /// with a model and a `lexical_weight` of 0.
+    /// Its lexical score for the question: BM25 of number, title and text, and of passages and known
+    /// questions; 0 when they share no word. NaN with a model and a `lexical_weight` of 0. Versions of
+    /// the library may weigh words otherwise.
     pub lexical: f64,
 }
 

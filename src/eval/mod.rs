@@ -12,6 +12,7 @@
 
 pub mod audit;
 pub mod bootstrap;
+pub mod by_the_book;
 pub mod calibration;
 pub mod compare;
 pub mod confidence;

@@ -42,8 +42,8 @@ pub struct Answer {
 }
 
 /// How a [`Retriever`] is asked as a system. The name says what index and model make of it: `dsi`
-/// is the exact search too, over an index without the table of contents in its prompt, and `bm25` a
-/// retriever without a model.
+/// is the exact search too, over an index without the table of contents in its prompt, and `lexical`
+/// a retriever without a model.
 #[derive(Debug, Clone)]
 pub struct Setup {
     /// Its name in predictions.

@@ -15,8 +15,9 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use xxhash_rust::xxh3::{Xxh3Default, xxh3_128};
 
-/// The version of the file that this library writes and reads.
-const VERSION: u32 = 1;
+/// The version of the file that this library writes and reads. A change of the lexical scores is a new
+/// one too: weights and thresholds that were chosen for the old scores say nothing about the new.
+const VERSION: u32 = 2;
 
 /// What was chosen for one model over one index.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -190,3 +190,39 @@ fn words_of(text: &str) -> usize {
     words(text, &mut String::new(), |_| count += 1);
     count
 }
+
+#[test]
+fn passages_that_say_all_of_a_question_beat_words_that_stand_apart() {
+    // Both leaves have the same words equally often: together, and in passages of their own.
+    let passage = |words: &str| {
+        let rest = PASSAGE - words.split_whitespace().count();
+        format!("{words} {}", "filler ".repeat(rest))
+    };
+    // The title's words are the first passage's.
+    let together = passage("alpha beta").repeat(PASSAGES) + &passage("").repeat(PASSAGES);
+    let apart = passage("alpha").repeat(PASSAGES) + &passage("beta").repeat(PASSAGES);
+    let text = format!("# 1 One\n\n{apart}\n\n# 2 Two\n\n{together}\n\n# 3 Three\n\nGamma.\n");
+    let toc = read_markdown(text.as_bytes(), "Book", &ReadOptions::default()).expect("reads");
+    let (bytes, _) = build(&toc, &Bytes, &BuildOptions::default(), &|_| ()).expect("builds");
+    let index = Index::from_bytes(&bytes).expect("opens");
+    let question = "alpha beta";
+    let by_the_book = Lexicon::by_the_book(&index).scores(question);
+    assert_eq!(by_the_book[0], by_the_book[1]);
+    let all = Lexicon::new(&index);
+    let scores = all.scores(question);
+    assert!(scores[1] > scores[0], "{scores:?}");
+    assert_eq!(all.best(&scores, 2), [1, 0]);
+}
+
+#[test]
+fn by_the_book_there_are_no_known_questions() {
+    let toc = read_markdown(HANDBOOK.as_bytes(), "Handbook", &ReadOptions::default());
+    let toc = toc.expect("reads");
+    let mut options = BuildOptions::default();
+    options.asked = vec![(1, "How do I quit my job?".to_owned())];
+    let (bytes, _) = build(&toc, &Bytes, &options, &|_| ()).expect("builds");
+    let index = Index::from_bytes(&bytes).expect("opens");
+    let score = |lexicon: &Lexicon| lexicon.scores("quit")[1];
+    assert!(score(&Lexicon::new(&index)) > 0.0);
+    assert_eq!(score(&Lexicon::by_the_book(&index)), 0.0);
+}

@@ -63,7 +63,7 @@ pub struct RetrieveOptions {
     /// How titles are scored.
     pub scoring: Scoring,
     /// How much a section's words count beside what the model says: a hit's score is its
-    /// log-probability and this times its BM25 score. 0, the default, leaves the words out; else
+    /// log-probability and this times its lexical score. 0, the default, leaves the words out; else
     /// finite and above 0. Choose it on questions of the document that are not for testing. Under
     /// [`Scoring::Local`] it is added to the local log-probability, to which tokens without an
     /// alternative contribute nothing, so the same weight counts for more. Without a model only

@@ -58,8 +58,9 @@ namespace Stair
         public double LogProb { get; }
 
         /// <summary>
-        /// The BM25 score of its number, title and text for the question, 0 when they share no word;
-        /// NaN with a model and a <see cref="RetrieveOptions.LexicalWeight"/> of 0.
+        /// Its lexical score for the question: BM25 of number, title and text, and of passages and
+        /// known questions; 0 when they share no word. NaN with a model and a
+        /// <see cref="RetrieveOptions.LexicalWeight"/> of 0.
         /// </summary>
         public double Lexical { get; }
     }

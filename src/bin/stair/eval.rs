@@ -7,6 +7,7 @@ use crate::output::{self, Failure};
 use crate::tuned;
 use clap::ValueEnum;
 use serde_json::json;
+use stair::eval::by_the_book::ByTheBook;
 use stair::eval::menu::Menu;
 use stair::eval::run::{RunOptions, run as ask};
 use stair::eval::system::{Retrieving, Setup, System};
@@ -80,8 +81,10 @@ enum SystemArg {
     StairLocal,
     /// A model trained without the table of contents, over an index built with --no-toc
     Dsi,
-    /// The words of question and sections alone, without a model
+    /// BM25 by the book: each section's number, title and text as one document; no model
     Bm25,
+    /// The words of the question and of sections, passages and known questions alone; no model
+    Lexical,
     /// The model with the table of contents and the words together
     Hybrid,
     /// An untrained chat model with a numbered menu of the sections; titles where it wants none
@@ -95,6 +98,7 @@ impl SystemArg {
             Self::StairLocal => "stair-local",
             Self::Dsi => "dsi",
             Self::Bm25 => "bm25",
+            Self::Lexical => "lexical",
             Self::Hybrid => "hybrid",
             Self::Number => "number",
         }
@@ -104,12 +108,16 @@ impl SystemArg {
 pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     let questions = questions::read(&args.questions)?;
     let index = Arc::new(Index::open(&args.index)?);
+    if matches!(args.system, SystemArg::Bm25) {
+        let bm25 = ByTheBook::new(Arc::clone(&index), args.k);
+        return measure(args, &bm25, None, &index, &questions);
+    }
     if matches!(args.system, SystemArg::Number) {
         let menu = Menu::new(&index, Arc::new(model(args)?), &options(args), args.k)?;
         return measure(args, &menu, None, &index, &questions);
     }
     let retriever = match args.system {
-        SystemArg::Bm25 => Retriever::lexical(Arc::clone(&index)),
+        SystemArg::Lexical => Retriever::lexical(Arc::clone(&index)),
         _ => Retriever::new(Arc::new(model(args)?), Arc::clone(&index), &options(args))?,
     };
     let tuning = match (&args.model.model, args.no_tune) {
@@ -129,7 +137,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     let applies = |tuning: &Tuning| {
         setup.scoring == Scoring::Exact
             && setup.lexical_weight == tuning.lexical_weight
-            && !matches!(args.system, SystemArg::Bm25)
+            && !matches!(args.system, SystemArg::Lexical)
     };
     let refusal = tuning.filter(applies).and_then(|tuning| tuning.refusal);
     let system = Retrieving::new(&retriever, setup);

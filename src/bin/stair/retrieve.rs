@@ -40,7 +40,7 @@ pub struct Args {
     #[arg(long, value_enum, default_value = "exact")]
     scoring: ScoringArg,
     /// How much a section's words count beside what the model says: its score is the
-    /// log-probability and W times its BM25 score [default: what `stair tune` chose, else 0]
+    /// log-probability and W times its lexical score [default: what `stair tune` chose, else 0]
     #[arg(long, value_name = "W", allow_negative_numbers = true)]
     lexical_weight: Option<f32>,
     /// Leave out what `stair tune` chose for the model
