@@ -34,7 +34,7 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--data", required=True, help="what `stair train-data` wrote of the train split")
     p.add_argument("--dev", help="the same of the dev split: early stopping and the choice of weights")
     p.add_argument("-o", "--output", required=True, type=Path, help="folder of the run; resumed if it holds one")
-    p.add_argument("--start-from", type=Path, metavar="RUN", help="begin with the best weights of another run")
+    p.add_argument("--start-from", type=Path, metavar="RUN", help="begin with the best weights of another run, or with an adapter in GGUF")
     p.add_argument("--rank", type=int, default=default.rank, help="of the LoRA [%(default)s]")
     p.add_argument("--alpha", type=float, default=default.alpha, help="of the LoRA [%(default)s]")
     p.add_argument("--dropout", type=float, default=default.dropout, help="of the LoRA [%(default)s]")

@@ -1,10 +1,11 @@
-"""Writes what was learnt: a LoRA as GGUF in llama.cpp's naming, or a fully tuned model as GGUF."""
+"""What was learnt as GGUF in llama.cpp's naming: a LoRA, written and read, or a fully tuned model."""
 
 import os
 from pathlib import Path
 
 import gguf
 import numpy as np
+import torch
 
 from .errors import TrainingError
 
@@ -18,9 +19,7 @@ def write_lora(path: Path, state: dict, architecture: str, config, alpha: float)
     writer.add_string("adapter.type", "lora")
     writer.add_float32("adapter.lora.alpha", alpha)
     for key in sorted(state):
-        module, _, side = key.removeprefix("base_model.model.").rpartition(".lora_")
-        side = side[0].lower()
-        name = names(module)
+        name, side = _lora_name(names, key)
         values = state[key].float().numpy()
         if side == "b" and architecture == "llama":
             values = _rotary_order(name, values, config)
@@ -30,6 +29,32 @@ def write_lora(path: Path, state: dict, architecture: str, config, alpha: float)
     writer.write_tensors_to_file()
     writer.close()
     os.replace(partial, path)
+
+
+def read_lora(path: Path, keys: list[str], architecture: str, config, alpha: float) -> dict:
+    """What `write_lora` wrote of `keys`: name -> tensor in f32. It must hold nothing else."""
+    try:
+        reader = gguf.GGUFReader(path)
+        kind, scale = (reader.get_field(f"adapter.{k}").contents() for k in ("type", "lora.alpha"))
+    except (ValueError, IndexError, OSError, AttributeError) as error:
+        raise TrainingError(f"{path}: not an adapter in GGUF: {error}") from error
+    if kind != "lora" or scale != alpha:
+        raise TrainingError(f"{path}: a {kind} of alpha {scale:g}, and --alpha is {alpha:g}: give its own")
+    names = _names(architecture, config.num_hidden_layers)
+    tensors = {tensor.name: tensor for tensor in reader.tensors}
+    state = {}
+    for key in keys:
+        name, side = _lora_name(names, key)
+        tensor = tensors.pop(f"{name}.lora_{side}", None)
+        if tensor is None:
+            raise TrainingError(f"{path} has nothing for {key}: it was trained on another base")
+        values = gguf.dequantize(tensor.data, tensor.tensor_type)
+        if side == "b" and architecture == "llama":
+            values = _hugging_face_order(name, values, config)
+        state[key] = torch.from_numpy(np.array(values, dtype=np.float32))
+    if tensors:
+        raise TrainingError(f"{path} has {len(tensors)} tensors more than this base: it is of another")
+    return state
 
 
 def write_model(path: Path, state: dict, architecture: str, config, base: Path) -> None:
@@ -68,6 +93,12 @@ def write_model(path: Path, state: dict, architecture: str, config, base: Path) 
     os.replace(partial, path)
 
 
+def _lora_name(names, key: str) -> tuple[str, str]:
+    """llama.cpp's name of the matrix that PEFT's `key` belongs to, and "a" or "b"."""
+    module, _, side = key.removeprefix("base_model.model.").rpartition(".lora_")
+    return names(module), side[0].lower()
+
+
 def _names(architecture: str, layers: int):
     known = {name: kind for kind, name in gguf.MODEL_ARCH_NAMES.items()}
     if architecture not in known:
@@ -89,11 +120,26 @@ def _rotary_order(name: str, values: np.ndarray, config) -> np.ndarray:
     Hugging Face rotates dimension i with i + d/2, llama.cpp i with i + 1: the two halves of each
     head are interleaved.
     """
-    if name.endswith("attn_q.weight"):
-        heads = config.num_attention_heads
-    elif name.endswith("attn_k.weight"):
-        heads = config.num_key_value_heads
-    else:
+    heads = _rotated_heads(name, config)
+    if heads is None:
         return values
     rows, columns = values.shape
     return values.reshape(heads, 2, rows // heads // 2, columns).swapaxes(1, 2).reshape(rows, columns)
+
+
+def _hugging_face_order(name: str, values: np.ndarray, config) -> np.ndarray:
+    """The inverse of `_rotary_order`."""
+    heads = _rotated_heads(name, config)
+    if heads is None:
+        return values
+    rows, columns = values.shape
+    return values.reshape(heads, rows // heads // 2, 2, columns).swapaxes(1, 2).reshape(rows, columns)
+
+
+def _rotated_heads(name: str, config) -> int | None:
+    """Heads of a projection whose rows are rotated."""
+    if name.endswith("attn_q.weight"):
+        return config.num_attention_heads
+    if name.endswith("attn_k.weight"):
+        return config.num_key_value_heads
+    return None

@@ -99,11 +99,8 @@ class Trainer:
         return True
 
     def start_from(self, run: Path) -> None:
-        """Takes the best weights of another run; everything else begins anew."""
-        state = checkpoint.load(run)
-        if state is None or state["best"]["weights"] is None:
-            raise TrainingError(f"{run} holds no run with weights to start from")
-        weights = state["best"]["weights"]
+        """Takes the best weights of another run, or of an adapter's GGUF; everything else begins anew."""
+        weights = self._adapter(run) if run.is_file() else self._best_of(run)
         if {n: v.shape for n, v in weights.items()} != {n: v.shape for n, v in self.trained.items()}:
             raise TrainingError(
                 f"{run} trained other weights: give the same base, --rank and --full as it had"
@@ -111,6 +108,20 @@ class Trainer:
         with torch.no_grad():
             for name, value in weights.items():
                 self.trained[name].copy_(value)
+
+    def _best_of(self, run: Path) -> dict[str, torch.Tensor]:
+        state = checkpoint.load(run)
+        if state is None or state["best"]["weights"] is None:
+            raise TrainingError(f"{run} holds no run with weights to start from")
+        return state["best"]["weights"]
+
+    def _adapter(self, path: Path) -> dict[str, torch.Tensor]:
+        if self.options.full:
+            raise TrainingError(f"{path} is an adapter, and --full trains all weights: leave one out")
+        names = {_peft_name(name): name for name in self.trained}
+        config, alpha = self.base.model.config, self.options.alpha
+        state = adapter.read_lora(path, list(names), self.base.architecture, config, alpha)
+        return {names[key]: value for key, value in state.items()}
 
     def save(self) -> None:
         checkpoint.save(
@@ -203,7 +214,7 @@ class Trainer:
         self.model.save_pretrained(
             self.run / "peft", state_dict={k: v.to(torch.bfloat16) for k, v in weights.items()}
         )
-        named = {name.replace(".default", "").removesuffix(".weight"): v for name, v in weights.items()}
+        named = {_peft_name(name): value for name, value in weights.items()}
         adapter.write_lora(
             self.run / "adapter.gguf", named, architecture, config, self.options.alpha
         )
@@ -262,6 +273,11 @@ class Trainer:
 
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, remember)
+
+
+def _peft_name(name: str) -> str:
+    """A trained weight as PEFT's files name it."""
+    return name.replace(".default", "").removesuffix(".weight")
 
 
 class _Compute:

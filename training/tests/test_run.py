@@ -93,6 +93,28 @@ def test_a_run_starts_from_another_s_best_weights(data_file, tmp_path):
         trainer(data_file, tmp_path / "third", rank=2).start_from(tmp_path / "first")
 
 
+def test_a_run_starts_from_an_adapter_s_file(data_file, tmp_path):
+    first = trainer(data_file, tmp_path / "first")
+    first.fit(1, 5)
+    written = tmp_path / "first" / "adapter.gguf"
+    second = trainer(data_file, tmp_path / "second", learning_rate=1e-3)
+    second.start_from(written)
+    found, expected = second.weights(), first.best["weights"]
+    assert found.keys() == expected.keys()
+    for name, value in expected.items():
+        # The file has them in f16.
+        assert torch.allclose(found[name], value, rtol=1e-3, atol=1e-6), name
+        assert value.abs().max() > 0
+    other = tmp_path / "other.gguf"
+    other.write_bytes(b"no GGUF at all")
+    with pytest.raises(TrainingError, match="not an adapter"):
+        second.start_from(other)
+    with pytest.raises(TrainingError, match="other weights"):
+        trainer(data_file, tmp_path / "third", rank=2).start_from(written)
+    with pytest.raises(TrainingError, match="--alpha"):
+        trainer(data_file, tmp_path / "fourth", alpha=3.0).start_from(written)
+
+
 def test_a_damaged_checkpoint_says_so(data_file, tmp_path):
     run = trainer(data_file, tmp_path / "run")
     (tmp_path / "run" / checkpoint.FILE).write_bytes(b"PK\x03\x04 not a checkpoint")
