@@ -20,14 +20,14 @@ pub enum Statistic {
     Share,
     /// Probability on legal tokens along the best hit.
     LegalMass,
-    /// Natural logarithm of the legal mass and [`SCORE_PART`] of the best hit's score: the model's
-    /// doubt and the words'.
-    MassAndScore,
+    /// Natural logarithm of the legal mass, and [`PART`] of the best hit's score and of its margin: the
+    /// model's doubt and the words'.
+    MassScoreMargin,
 }
 
-/// What a unit of score counts beside a unit of the logarithm of the legal mass. Chosen on the handbook's
-/// development questions; 0.02 to 0.1 tell them apart alike.
-const SCORE_PART: f64 = 0.02;
+/// What a unit of score or margin counts beside a unit of the logarithm of the legal mass. Chosen on the
+/// handbook's development questions; 0.01 to 0.05 for either tell them apart alike.
+const PART: f64 = 0.02;
 
 /// What a statistic is computed from.
 #[derive(Debug, Clone, PartialEq)]
@@ -68,7 +68,7 @@ impl Statistic {
         Self::Margin,
         Self::Share,
         Self::LegalMass,
-        Self::MassAndScore,
+        Self::MassScoreMargin,
     ];
 
     /// Its value over the first `hits` of a question's hits; `None` when there is nothing to
@@ -83,17 +83,18 @@ impl Statistic {
             Self::Share => Some(1.0 / scores.iter().map(|score| (score - best).exp()).sum::<f64>()),
             Self::LegalMass => evidence.legal_mass,
             // A mass of 0 has no logarithm, and is as sure a sign as there is.
-            Self::MassAndScore => evidence
-                .legal_mass
-                .map(|mass| mass.max(f64::MIN_POSITIVE).ln() + SCORE_PART * best),
+            Self::MassScoreMargin => {
+                let mass = evidence.legal_mass?.max(f64::MIN_POSITIVE);
+                Some(mass.ln() + PART * (best + best - scores.get(1)?))
+            }
         }
     }
 
     /// Hits that a question must have for it, of the `hits` that it was tuned with.
     pub fn needs(self, hits: usize) -> usize {
         match self {
-            Self::Score | Self::LogProb | Self::LegalMass | Self::MassAndScore => 1,
-            Self::Margin => 2,
+            Self::Score | Self::LogProb | Self::LegalMass => 1,
+            Self::Margin | Self::MassScoreMargin => 2,
             Self::Share => hits,
         }
     }
@@ -106,7 +107,7 @@ impl Statistic {
             Self::Margin => "margin",
             Self::Share => "share",
             Self::LegalMass => "legal_mass",
-            Self::MassAndScore => "mass_and_score",
+            Self::MassScoreMargin => "mass_score_margin",
         }
     }
 }
@@ -193,20 +194,20 @@ mod tests {
         assert_eq!(value(Statistic::LogProb), Some(-0.5));
         assert_eq!(value(Statistic::Margin), Some(1.0));
         assert_eq!(value(Statistic::LegalMass), None);
-        assert_eq!(value(Statistic::MassAndScore), None);
+        assert_eq!(value(Statistic::MassScoreMargin), None);
         let share = value(Statistic::Share).expect("has scores");
         assert!((share - 1.0 / (1.0 + 2.0 * (-1f64).exp())).abs() < 1e-12);
         assert_eq!(Statistic::Margin.value(&evidence, 1), None);
-        for (mass, expected) in [(0.5, 0.5f64.ln() + 0.04), (1.0, 0.04)] {
+        for (mass, expected) in [(0.5, 0.5f64.ln() + 0.06), (1.0, 0.06)] {
             let legal_mass = Some(mass);
             let evidence = Evidence {
                 legal_mass,
                 ..evidence.clone()
             };
-            let found = Statistic::MassAndScore
-                .value(&evidence, 3)
-                .expect("has a mass");
+            let statistic = Statistic::MassScoreMargin;
+            let found = statistic.value(&evidence, 3).expect("has a mass");
             assert!((found - expected).abs() < 1e-12);
+            assert_eq!(statistic.value(&evidence, 1), None);
         }
         let legal_mass = Some(0.0);
         let nothing = Evidence {
@@ -214,7 +215,7 @@ mod tests {
             ..evidence.clone()
         };
         assert!(
-            Statistic::MassAndScore
+            Statistic::MassScoreMargin
                 .value(&nothing, 3)
                 .is_some_and(|value| value < -700.0)
         );
