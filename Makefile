@@ -1,6 +1,6 @@
-# make demo      build everything and answer three questions about the handbook
+# make demo      build everything and answer some questions about the handbook
 # make test      the whole suite, with all bindings
-# make bench     the figures of the README
+# make bench     the library's figures, each beside its goal
 # make peers     other ways to the same answer, measured beside this one (docs/peers.md)
 # make eval      how good the systems are, on the test questions
 # make train     trains the handbook's adapter anew

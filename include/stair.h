@@ -755,8 +755,10 @@ stair_status stair_retrieve(const struct stair_retriever *retriever,
                             struct stair_error **error);
 
 // Frees a retriever and ends its thread. NULL is allowed. Calls that are under way end first,
-// undisturbed, on their own threads; a warm file is written to its end.
-STAIR_API void stair_retriever_free(struct stair_retriever *retriever);
+// undisturbed, on their own threads; a warm file is written to its end. Where no call is under way this
+// waits for both.
+STAIR_API
+void stair_retriever_free(struct stair_retriever *retriever);
 
 // Number of hits; 0 for NULL and for a handle that is not live.
 STAIR_API size_t stair_results_count(const struct stair_results *results);

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# How good the systems are: asks every test question, prints the table of the README, and writes
+# How good the systems are: asks every test question, prints the figures of the README and more, and writes
 # eval.json (percent) beside the folder OUT, the predictions and reports into it.
 #
 #   packaging/eval.sh STAIR BASE.gguf HANDBOOK.gguf HANDBOOK.stair OUT

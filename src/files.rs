@@ -39,6 +39,12 @@ impl AtomicFile {
         let file = builder
             .tempfile_in(&folder)
             .map_err(|e| Error::io("write", &path, e))?;
+        // What takes a file's place is read by those who might read that.
+        if let Ok(before) = std::fs::metadata(&path) {
+            file.as_file()
+                .set_permissions(before.permissions())
+                .map_err(|e| Error::io("write", &path, e))?;
+        }
         Ok(Self { file, folder, path })
     }
 
@@ -135,6 +141,28 @@ mod tests {
         write_atomically(&path, b"new").expect("writes");
         assert_eq!(std::fs::read(&path).expect("reads"), b"new");
         assert_eq!(std::fs::read_dir(folder.path()).expect("lists").count(), 1);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn who_may_read_a_file_does_not_change_when_it_is_replaced() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("x");
+        let mode = || {
+            std::fs::metadata(&path)
+                .expect("is there")
+                .permissions()
+                .mode()
+                & 0o777
+        };
+        write_atomically(&path, b"old").expect("writes");
+        for private in [0o600, 0o640] {
+            let permissions = std::fs::Permissions::from_mode(private);
+            std::fs::set_permissions(&path, permissions).expect("sets");
+            write_atomically(&path, b"new").expect("writes");
+            assert_eq!(mode(), private);
+        }
     }
 
     #[test]

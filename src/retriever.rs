@@ -45,8 +45,8 @@ pub struct Hit {
     /// Natural logarithm of the probability that the model gives its title; `None` without a
     /// model.
     pub log_prob: Option<f64>,
-    /// Its [lexical score](crate::lexical) for the question, 0 when they share no word; `None` with
-    /// a model and a `lexical_weight` of 0.
+    /// Its [lexical score](crate::lexical) for the question, 0 when neither the section nor its known
+    /// questions share a word with it; `None` with a model and a `lexical_weight` of 0.
     pub lexical: Option<f32>,
 }
 
@@ -162,7 +162,8 @@ impl Retriever {
     ///
     /// # Errors
     ///
-    /// [`Error::Cancelled`], [`Error::Decode`] or [`Error::Closed`].
+    /// [`Error::Cancelled`], [`Error::Busy`], [`Error::Decode`], [`Error::OutOfMemory`] where the context
+    /// had given way and has no room, or [`Error::Closed`].
     pub fn warm(&self, cancel: &CancelToken) -> Result<Stats> {
         let started = Instant::now();
         still_wanted(cancel, started, None)?;
@@ -183,7 +184,7 @@ impl Retriever {
     ///
     /// [`Error::EmptyQuestion`], [`Error::NulInQuestion`], [`Error::QuestionTooLong`] (with a
     /// model), [`Error::InvalidK`], [`Error::LexicalWeight`], [`Error::Cancelled`],
-    /// [`Error::Timeout`], [`Error::Decode`] or [`Error::Closed`].
+    /// [`Error::Timeout`], and those of [`Retriever::warm`].
     pub fn retrieve(&self, question: &str, options: &RetrieveOptions) -> Result<Hits> {
         let started = Instant::now();
         let leaves = self.index.leaves() as usize;

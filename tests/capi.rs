@@ -471,8 +471,17 @@ fn unknown_values_are_refused() {
         options.deterministic = 2;
         assert_eq!(new(&options), STAIR_ERR_INVALID_ARGUMENT);
         options.deterministic = 0;
+        options.threads = 513;
+        assert_eq!(new(&options), STAIR_ERR_INVALID_ARGUMENT);
+        options.threads = 0;
         options.cache_dir_len = 1;
         assert_eq!(new(&options), STAIR_ERR_NULL_POINTER);
+        // Where a text may be left out NULL is none, whatever stands for its length.
+        options.cache_dir_len = STAIR_NTS;
+        let mut out = null_mut();
+        let with_none = |e| stair_retriever_new(model, index, &options, &mut out, e);
+        assert_eq!(status(with_none), STAIR_OK);
+        stair_retriever_free(out);
         let nul = "a\0b";
         (options.cache_dir, options.cache_dir_len) = (nul.as_ptr().cast(), nul.len());
         assert_eq!(new(&options), STAIR_ERR_INVALID_ARGUMENT);

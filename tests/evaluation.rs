@@ -6,6 +6,7 @@ mod common;
 
 use common::{model_path, scratch};
 use serde_json::{Value, json};
+use stair::eval::Tuning;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
@@ -235,6 +236,16 @@ fn known_questions_count_in_the_lexical_score_and_not_in_bm25_by_the_book() {
     for (system, expected) in [("lexical", 1.0), ("bm25", 0.0)] {
         let summary = house.evaluate(system, system, "a.jsonl");
         assert_eq!(summary["answerable"]["recall_at_1"]["value"], expected);
+    }
+}
+
+#[test]
+fn the_committed_tunings_can_be_read() {
+    for book in ["handbook", "microbiology"] {
+        let adapter = format!("examples/{book}/adapter/tune.json");
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(adapter);
+        let tuning = Tuning::read(&path).expect("a tuning of this version");
+        assert!(tuning.is_some(), "{}", path.display());
     }
 }
 

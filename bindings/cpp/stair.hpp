@@ -803,7 +803,8 @@ struct retrieve_options {
   /// there are fewer.
   std::uint32_t k = STAIR_K_DEFAULT;
   stair::scoring scoring = stair::scoring::exact;
-  /// Give up, with `errc::timeout`, after this time. 0: never. Rounded up to 1 ms if negative.
+  /// Give up, with `errc::timeout`, after this time. 0: never, so give what is left until a deadline as 1
+  /// at least. Rounded up to 1 ms if negative.
   std::chrono::milliseconds timeout{0};
   /// How much a section's words count beside what the model says: a hit is ranked by `log_prob` and
   /// this times `lexical`. 0 leaves the words out; else finite and above 0. Without a model only the
@@ -937,6 +938,7 @@ using log_function = std::function<void(log_level, std::string_view)>;
 namespace detail {
 
 struct log_sink {
+  std::mutex setting;  // held while it is changed, here and in the library
   std::mutex mutex;
   std::shared_ptr<const log_function> function;
 };
@@ -974,6 +976,8 @@ inline void log_message(std::int32_t level, const char* message, std::size_t len
 inline result<void> try_set_log(log_function function, log_level max_level = log_level::warn) {
   const bool silent = !function;
   return detail::run([&](stair_error**) -> stair_status {
+    // Two that set it at the same time must not leave one's function with the other's silence.
+    const std::lock_guard<std::mutex> setting(detail::log().setting);
     {
       const std::lock_guard<std::mutex> lock(detail::log().mutex);
       detail::log().function =

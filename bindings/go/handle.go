@@ -45,7 +45,9 @@ func (h *handle) release() {
 	last := h.closed && h.users == 0
 	h.mu.Unlock()
 	if last {
-		h.free(h.native)
+		// The call that ends here may be one whose context is done: it must not wait for the
+		// retriever's thread.
+		go h.free(h.native)
 	}
 }
 

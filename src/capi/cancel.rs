@@ -51,7 +51,7 @@ pub unsafe extern "C" fn stair_cancel_free(cancel: *mut stair_cancel) {
 /// `cancel` is NULL or came from [`stair_cancel_new`] and was not freed.
 pub(super) unsafe fn token(cancel: *const stair_cancel) -> CancelToken {
     match cancel.is_null() {
-        true => CancelToken::new(),
+        true => CancelToken::never(),
         // SAFETY: as the caller promises.
         false => CancelToken::clone(&*unsafe { borrow(cancel) }),
     }

@@ -411,11 +411,13 @@ struct Known<'a> {
 ///
 /// The texts of `options` are as the header says.
 unsafe fn known<'a>(options: &stair_build_options) -> Result<Option<Known<'a>>> {
+    let questions_len = text::optional_len(options.questions, options.questions_len);
+    let split_len = text::optional_len(options.split, options.split_len);
     // SAFETY: as the caller promises.
     let (questions, split) = unsafe {
         (
-            text::bytes(options.questions, options.questions_len, "questions")?,
-            text::utf8(options.split, options.split_len, "split")?,
+            text::bytes(options.questions, questions_len, "questions")?,
+            text::utf8(options.split, split_len, "split")?,
         )
     };
     Ok((!options.questions.is_null()).then_some(Known {

@@ -10,7 +10,7 @@ use super::options::{self, Sized32};
 use super::results::{self, stair_results};
 use super::status::stair_status;
 use super::text;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::search::Scoring;
 use crate::{KvType, RetrieveOptions, Retriever, RetrieverOptions};
 use std::ffi::c_char;
@@ -225,7 +225,7 @@ pub unsafe extern "C" fn stair_retriever_warm(
     fallible(error, || {
         // SAFETY: the header says what the pointer is.
         let cancel = unsafe { cancel::token(cancel) };
-        RETRIEVERS.find(retriever)?.warm(&cancel).map(|_| ())
+        with(retriever, |retriever| retriever.warm(&cancel).map(|_| ()))
     })
 }
 
@@ -250,7 +250,6 @@ pub unsafe extern "C" fn stair_retrieve(
 ) -> stair_status {
     fallible(error, || {
         not_null(out, "out")?;
-        let retriever = RETRIEVERS.find(retriever)?;
         // SAFETY: the header says what the pointers are.
         let (question, cancel) = unsafe {
             (
@@ -275,7 +274,8 @@ pub unsafe extern "C" fn stair_retrieve(
             asked.lexical_weight = given.lexical_weight;
             asked.timeout = nonzero(given.timeout_ms).map(|ms| Duration::from_millis(ms.into()));
         }
-        let handle = results::new(&retriever.retrieve(question, &asked)?)?;
+        let found = with(retriever, |retriever| retriever.retrieve(question, &asked))?;
+        let handle = results::new(&found)?;
         // SAFETY: not NULL, and the caller's.
         unsafe { out.write(handle) };
         Ok(())
@@ -283,10 +283,29 @@ pub unsafe extern "C" fn stair_retrieve(
 }
 
 /// Frees a retriever and ends its thread. NULL is allowed. Calls that are under way end first,
-/// undisturbed, on their own threads; a warm file is written to its end.
+/// undisturbed, on their own threads; a warm file is written to its end. Where no call is under way this
+/// waits for both.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn stair_retriever_free(retriever: *mut stair_retriever) {
     infallible((), || RETRIEVERS.remove(retriever));
+}
+
+/// Calls `call` with a retriever.
+///
+/// When it was freed meanwhile, the call's own reference was the last one, and its end waits for the
+/// worker: on a thread of its own, because who called may have given up waiting.
+fn with<T>(
+    retriever: *const stair_retriever,
+    call: impl FnOnce(&Retriever) -> Result<T>,
+) -> Result<T> {
+    let retriever = RETRIEVERS.find(retriever)?;
+    let result = call(&retriever);
+    if let Some(last) = Arc::into_inner(retriever) {
+        let reaper = std::thread::Builder::new().name("stair-reaper".to_owned());
+        // Where no thread can be had the closure is dropped here, and the retriever with it.
+        drop(reaper.spawn(move || drop(last)));
+    }
+    result
 }
 
 fn nonzero(value: u32) -> Option<u32> {

@@ -73,6 +73,15 @@ pub(super) unsafe fn path(text: *const c_char, len: usize) -> Result<PathBuf> {
     Ok(PathBuf::from(text))
 }
 
+/// The length of an argument that may be left out: NULL is none, also where [`STAIR_NTS`] stands for its
+/// length.
+pub(super) fn optional_len(text: *const c_char, len: usize) -> usize {
+    match text.is_null() && len == STAIR_NTS {
+        true => 0,
+        false => len,
+    }
+}
+
 /// An argument as a path, or `None` when it is NULL or empty.
 ///
 /// # Safety
@@ -84,7 +93,7 @@ pub(super) unsafe fn optional_path(
     name: &'static str,
 ) -> Result<Option<PathBuf>> {
     // SAFETY: as the caller promises.
-    let text = unsafe { utf8(text, len, name) }?;
+    let text = unsafe { utf8(text, optional_len(text, len), name) }?;
     if text.contains('\0') {
         let what = format!("the path {text:?} has a NUL: give a folder's path");
         return Err(Error::InvalidArgument(what));

@@ -38,7 +38,7 @@ pub fn set(hook: Option<(Level, Hook)>) {
 }
 
 /// Sends one message to the hook.
-pub(super) fn emit(level: Level, message: &str) {
+pub(crate) fn emit(level: Level, message: &str) {
     // The hook runs outside the lock: it may take long, or set another hook.
     let hook = HOOK.read().clone();
     if let Some((max, hook)) = hook

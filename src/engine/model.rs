@@ -148,14 +148,16 @@ impl Model {
             vocab_size,
             fingerprint,
         };
+        // The host may change its working directory later.
+        let path = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
         Ok(Self {
             llama,
-            path: path.to_path_buf(),
+            weights: Weights::new(&path, identity, header.data),
+            path,
             info,
             vocabulary_only: options.vocabulary_only,
             on_gpu: gpu_layers > 0 && has_gpu(),
             gpu_layers,
-            weights: Weights::new(path, identity, header.data),
             memory: Arc::new(Memory::new(options.context_memory)),
         })
     }

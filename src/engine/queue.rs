@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// How often a waiting caller looks at its cancel token, which may be triggered from a signal
-/// handler and so cannot wake it.
+/// handler and so cannot wake it. One without such a token only wakes for its answer or its deadline.
 const CANCEL_POLL: Duration = Duration::from_millis(5);
 
 /// A question for the worker.
@@ -151,9 +151,13 @@ impl Queue {
                 self.forget(&reply);
                 return Err(error);
             }
-            let poll = Instant::now() + CANCEL_POLL;
-            let until = deadline.map_or(poll, |deadline| deadline.min(poll));
-            reply.given.wait_until(&mut answer, until);
+            let poll = cancel
+                .can_be_triggered()
+                .then(|| Instant::now() + CANCEL_POLL);
+            match [poll, deadline].into_iter().flatten().min() {
+                Some(until) => drop(reply.given.wait_until(&mut answer, until)),
+                None => reply.given.wait(&mut answer),
+            }
         }
     }
 

@@ -3,6 +3,7 @@
 use super::options::RetrieverOptions;
 use crate::cancel::CancelToken;
 use crate::engine::context::MAX_SEQUENCES;
+use crate::engine::log::{self, Level};
 use crate::engine::queue::{Outcome, Question, Queue, Request};
 use crate::engine::warm::WarmFile;
 use crate::engine::worker::{Division, Worker};
@@ -14,6 +15,7 @@ use crate::panics;
 use crate::pool::Pool;
 use crate::search::model::{Capacity, LanguageModel};
 use crate::search::{Room, SearchOptions};
+use parking_lot::Mutex;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
@@ -30,6 +32,9 @@ const ROWS: usize = 128;
 /// those whom it serves, if it had to decode its table of contents for them. Nothing else ends this
 /// wait; later on each question has its own deadline.
 const PATIENCE: Duration = Duration::from_secs(300);
+
+/// Threads that ggml takes at most (`GGML_MAX_N_THREADS`).
+const MOST_THREADS: u32 = 512;
 
 /// Tokens in one decode, unless a title or a question is longer.
 const BATCH: usize = 512;
@@ -87,8 +92,8 @@ impl Generator {
         };
         let handle =
             handle.map_err(|e| Error::OutOfMemory(format!("cannot start a thread: {e}")))?;
-        // A dropped sender means that the thread panicked.
-        let warm_file = is_ready.recv().unwrap_or(Err(Error::Closed))?;
+        let panicked = |_| Error::Panic("the worker's thread, at its beginning".to_owned());
+        let warm_file = is_ready.recv().map_err(panicked)??;
         Ok(Self {
             warm_file,
             model,
@@ -229,15 +234,19 @@ impl Service {
         // Before there is a seat: from then on whoever needs it may ask for it.
         self.queue.stay();
         let _seat = self.model.memory.take(bytes, queue, patience)?;
+        can_start(self.layout.context.threads)?;
         // The context borrows the model, so it lives on this thread's stack.
         let context = Context::new(&self.model, &self.layout.context)?;
         let warm = self.warm_file.get_or_init(|| {
-            let key = context.state_key()?;
-            Some(WarmFile::new(
-                self.folder.as_deref()?,
-                key,
-                self.index.prefix(),
-            ))
+            let folder = self.folder.as_deref()?;
+            let Some(key) = context.state_key() else {
+                log::emit(
+                    Level::Warn,
+                    "no warm file: the model's file cannot be read any more, or is another one",
+                );
+                return None;
+            };
+            Some(WarmFile::new(folder, key, self.index.prefix()))
         });
         opened(Ok(warm.clone()));
         let mut worker = Worker::new(context, &self.index, &self.queue, self.layout.division)
@@ -248,6 +257,28 @@ impl Service {
         heap::give_back();
         Ok(left)
     }
+}
+
+/// Starts as many threads as compute beside this one, and ends them. Where the system has no room for
+/// them, OpenMP and ggml would end the process in the first decode.
+fn can_start(threads: u32) -> Result<()> {
+    const STACK: usize = 64 << 10;
+    let gate = Mutex::new(());
+    std::thread::scope(|scope| {
+        // Dropped, at the end or for an error, it lets all of them go.
+        let _closed = gate.lock();
+        for started in 1..threads {
+            let helper = std::thread::Builder::new().stack_size(STACK);
+            let helper = helper.spawn_scoped(scope, || drop(gate.lock()));
+            helper.map_err(|error| {
+                Error::OutOfMemory(format!(
+                    "{started} of {threads} threads can run ({error}): set threads to less, or raise \
+                     the limit of processes"
+                ))
+            })?;
+        }
+        Ok(())
+    })
 }
 
 /// How the context is divided.
@@ -310,9 +341,14 @@ impl Layout {
                 remedy: "raise context_tokens or leave it out, or lower max_parallel or max_question_tokens",
             });
         }
-        let threads = options
-            .threads
-            .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, |n| n.get() as u32));
+        let threads = options.threads.unwrap_or_else(|| {
+            let all = std::thread::available_parallelism().map_or(1, |n| n.get() as u32);
+            all.min(MOST_THREADS)
+        });
+        if threads == 0 || threads > MOST_THREADS {
+            let what = format!("threads is {threads} and may be 1 to {MOST_THREADS}");
+            return Err(Error::InvalidArgument(what));
+        }
         Ok(Self {
             context: ContextOptions {
                 capacity: Capacity {

@@ -1,5 +1,6 @@
 using System;
 using System.Runtime.InteropServices;
+using System.Threading;
 
 namespace Stair
 {
@@ -58,11 +59,33 @@ namespace Stair
         }
     }
 
+    /// <summary>
+    /// Freeing a retriever waits for its thread, for seconds where it decodes a table of contents. Who
+    /// calls Dispose waits; the finalizer's thread, and the last call to return after a Dispose, do not.
+    /// </summary>
     internal sealed class RetrieverHandle : NativeHandle
     {
+        // The managed thread that is in Dispose; 0 for none.
+        private volatile int disposing;
+
+        protected override void Dispose(bool byCaller)
+        {
+            disposing = byCaller ? Environment.CurrentManagedThreadId : 0;
+            base.Dispose(byCaller);
+            disposing = 0;
+        }
+
         protected override bool ReleaseHandle()
         {
-            Native.stair_retriever_free(handle);
+            var native = handle;
+            if (disposing == Environment.CurrentManagedThreadId)
+            {
+                Native.stair_retriever_free(native);
+            }
+            else
+            {
+                ThreadPool.UnsafeQueueUserWorkItem(_ => Native.stair_retriever_free(native), null);
+            }
             return true;
         }
     }

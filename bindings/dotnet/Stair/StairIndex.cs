@@ -159,10 +159,18 @@ namespace Stair
         private StairIndex(IndexHandle handle)
         {
             this.handle = handle;
-            var info = NewInfo();
-            IntPtr error;
-            StairException.ThrowIfFailed(Native.stair_index_get_info(handle, ref info, out error), error);
-            Info = new IndexInfo(info);
+            try
+            {
+                var info = NewInfo();
+                IntPtr error;
+                StairException.ThrowIfFailed(Native.stair_index_get_info(handle, ref info, out error), error);
+                Info = new IndexInfo(info);
+            }
+            catch
+            {
+                handle.Dispose();
+                throw;
+            }
         }
 
         /// <summary>What the index says of itself. It can be read after Dispose too.</summary>

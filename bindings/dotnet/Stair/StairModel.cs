@@ -46,9 +46,10 @@ namespace Stair
         {
             Architecture = Utf8.Copy(info.Architecture, info.ArchitectureLen) ?? "";
             VocabularySize = checked((int)info.VocabSize);
-            ContextLength = checked((int)info.ContextLength);
-            Parameters = checked((long)info.Parameters);
-            Bytes = checked((long)info.Bytes);
+            // Some files say that their context is without end.
+            ContextLength = (int)Math.Min(info.ContextLength, int.MaxValue);
+            Parameters = (long)Math.Min(info.Parameters, (ulong)long.MaxValue);
+            Bytes = (long)Math.Min(info.Bytes, (ulong)long.MaxValue);
             Fingerprint = info.Fingerprint;
         }
 
@@ -82,10 +83,19 @@ namespace Stair
         private StairModel(ModelHandle handle)
         {
             this.handle = handle;
-            var info = new Native.ModelInfo { StructSize = Native.SizeOf<Native.ModelInfo>() };
-            IntPtr error;
-            StairException.ThrowIfFailed(Native.stair_model_get_info(handle, ref info, out error), error);
-            Info = new ModelInfo(info);
+            try
+            {
+                var info = new Native.ModelInfo { StructSize = Native.SizeOf<Native.ModelInfo>() };
+                IntPtr error;
+                StairException.ThrowIfFailed(Native.stair_model_get_info(handle, ref info, out error), error);
+                Info = new ModelInfo(info);
+            }
+            catch
+            {
+                // Nobody else will: the model would stay until a finalizer runs.
+                handle.Dispose();
+                throw;
+            }
         }
 
         /// <summary>What the model file says of itself. It can be read after Dispose too.</summary>
