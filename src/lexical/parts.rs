@@ -1,5 +1,6 @@
 //! What a leaf has several of, each a document of its own: its passages, its known questions.
 
+use super::Said;
 use super::bm25::{Bm25, Counter};
 
 /// How a leaf's parts make its score.
@@ -65,17 +66,19 @@ pub(super) struct Parts {
 }
 
 impl Parts {
-    /// Adds to the score of each leaf, in `sections`, what its parts score for a question of `terms`;
-    /// `leaves` are the leaves' places there. `memory` is for the parts' scores.
-    pub fn add(&self, terms: &[u32], leaves: &[u32], sections: &mut [f32], memory: &mut Vec<f32>) {
+    /// Adds to the score of each leaf, in `sections`, what its parts score for what a question
+    /// `said`; `leaves` are the leaves' places there. `memory` is for the parts' scores.
+    pub fn add(&self, said: &[Said], leaves: &[u32], sections: &mut [f32], memory: &mut Vec<f32>) {
         let Rule { best, weight } = self.rule;
         memory.clear();
         memory.resize(
             self.starts.last().copied().unwrap_or_default() as usize,
             0.0,
         );
-        for posting in terms.iter().flat_map(|&term| self.bm25.postings(term)) {
-            memory[posting.document as usize] += posting.weight;
+        for said in said {
+            for posting in self.bm25.postings(said.term) {
+                memory[posting.document as usize] += said.times * posting.weight;
+            }
         }
         for (leaf, bounds) in leaves.iter().zip(self.starts.windows(2)) {
             let parts = &mut memory[bounds[0] as usize..bounds[1] as usize];
@@ -121,7 +124,11 @@ mod tests {
         let twice = parts.bm25.postings(0)[1].weight;
         // The sections of the leaves are 1, 2 and 4; what is there already stays.
         let (mut sections, mut memory) = ([0.5; 5], vec![9.0; 7]);
-        parts.add(&[0], &[1, 2, 4], &mut sections, &mut memory);
+        let said = Said {
+            term: 0,
+            times: 1.0,
+        };
+        parts.add(&[said], &[1, 2, 4], &mut sections, &mut memory);
         let expected = [
             0.5,
             0.5 + 3.0 * (twice + once) / 2.0,

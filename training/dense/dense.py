@@ -25,7 +25,8 @@ def main() -> None:
     arguments = parse()
     index = json.loads(arguments.index.read_text(encoding="utf-8"))
     document = arguments.document.read_bytes()
-    lines = arguments.questions.read_text(encoding="utf-8").splitlines()
+    # Not `splitlines`: JSON may hold other line breaks as they are.
+    lines = arguments.questions.read_text(encoding="utf-8-sig").split("\n")
     questions = [json.loads(line) for line in lines if line.strip()]
     leaves = {identifier(s): s for s in index["sections"] if s["leaf"]}
     names = list(leaves)

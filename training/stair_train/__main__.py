@@ -60,6 +60,8 @@ def run(given: argparse.Namespace) -> int:
     options = Options(**{name: getattr(given, name) for name in asdict(Options())})
     if not 0 <= options.share <= 1 or options.batch < 1 or options.rank < 1:
         raise TrainingError("--share wants 0 to 1, --batch and --rank at least 1")
+    if options.epochs < 1 or not options.minutes > 0:
+        raise TrainingError("--epochs wants at least 1, --minutes more than 0")
     train = data.read(given.data)
     dev = data.read(given.dev) if given.dev else None
     if dev:
@@ -78,6 +80,7 @@ def run(given: argparse.Namespace) -> int:
     trainer = Trainer(base, model, train, dev, given.output, options)
     describe(trainer, dtype)
     if trainer.resume():
+        check_beginning(given)
         print(f"resumed at step {trainer.step}", flush=True)
     else:
         if given.start_from:
@@ -92,6 +95,18 @@ def run(given: argparse.Namespace) -> int:
     written = given.output / ("model.gguf" if options.full else "adapter.gguf")
     print(f"best dev Recall@1 {100 * best:.1f} at epoch {trainer.best['epoch']:.1f}; wrote {written}")
     return 0
+
+
+def check_beginning(given: argparse.Namespace) -> None:
+    """A run that is resumed began as its config.json says, and its weights come from there."""
+    path = given.output / "config.json"
+    began = json.loads(path.read_text()).get("start_from") if path.exists() else None
+    asked = given.start_from.name if given.start_from else None
+    if began != asked:
+        raise TrainingError(
+            f"the run in {given.output} began {f'from {began}' if began else 'anew'}, and --start-from is "
+            f"{asked or 'left out'}: give the same, or another folder with -o"
+        )
 
 
 def describe(trainer: Trainer, dtype) -> None:

@@ -31,29 +31,34 @@ def write_lora(path: Path, state: dict, architecture: str, config, alpha: float)
     os.replace(partial, path)
 
 
-def read_lora(path: Path, keys: list[str], architecture: str, config, alpha: float) -> dict:
-    """What `write_lora` wrote of `keys`: name -> tensor in f32. It must hold nothing else."""
+def read_lora(path: Path, shapes: dict, architecture: str, config, alpha: float) -> dict:
+    """What `write_lora` wrote of the names of `shapes`: name -> tensor in f32. It must hold nothing else."""
     try:
         reader = gguf.GGUFReader(path)
-        kind, scale = (reader.get_field(f"adapter.{k}").contents() for k in ("type", "lora.alpha"))
+        fields = ("adapter.type", "adapter.lora.alpha", "general.architecture")
+        kind, scale, of = (reader.get_field(field).contents() for field in fields)
     except (ValueError, IndexError, OSError, AttributeError) as error:
         raise TrainingError(f"{path}: not an adapter in GGUF: {error}") from error
-    if kind != "lora" or scale != alpha:
+    other = TrainingError(f"{path} was trained on another base, or with another --rank")
+    if of != architecture:
+        raise other
+    # The file has it in f32.
+    if kind != "lora" or scale != np.float32(alpha):
         raise TrainingError(f"{path}: a {kind} of alpha {scale:g}, and --alpha is {alpha:g}: give its own")
     names = _names(architecture, config.num_hidden_layers)
     tensors = {tensor.name: tensor for tensor in reader.tensors}
     state = {}
-    for key in keys:
+    for key, shape in shapes.items():
         name, side = _lora_name(names, key)
         tensor = tensors.pop(f"{name}.lora_{side}", None)
-        if tensor is None:
-            raise TrainingError(f"{path} has nothing for {key}: it was trained on another base")
-        values = gguf.dequantize(tensor.data, tensor.tensor_type)
+        values = None if tensor is None else gguf.dequantize(tensor.data, tensor.tensor_type)
+        if values is None or values.shape != tuple(shape):
+            raise other
         if side == "b" and architecture == "llama":
             values = _hugging_face_order(name, values, config)
         state[key] = torch.from_numpy(np.array(values, dtype=np.float32))
     if tensors:
-        raise TrainingError(f"{path} has {len(tensors)} tensors more than this base: it is of another")
+        raise other
     return state
 
 
@@ -64,7 +69,7 @@ def write_model(path: Path, state: dict, architecture: str, config, base: Path) 
     tuned = {}
     for key, tensor in state.items():
         try:
-            tuned[names(key.removesuffix(".weight"))] = tensor.float().numpy()
+            tuned[names(key.removesuffix(".weight"))] = tensor.float().cpu().numpy()
         except TrainingError:
             continue
     partial = path.with_suffix(".part")

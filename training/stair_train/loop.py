@@ -100,6 +100,8 @@ class Trainer:
 
     def start_from(self, run: Path) -> None:
         """Takes the best weights of another run, or of an adapter's GGUF; everything else begins anew."""
+        if not run.exists():
+            raise TrainingError(f"{run}: no such file or folder: --start-from wants a run or an adapter")
         weights = self._adapter(run) if run.is_file() else self._best_of(run)
         if {n: v.shape for n, v in weights.items()} != {n: v.shape for n, v in self.trained.items()}:
             raise TrainingError(
@@ -119,8 +121,9 @@ class Trainer:
         if self.options.full:
             raise TrainingError(f"{path} is an adapter, and --full trains all weights: leave one out")
         names = {_peft_name(name): name for name in self.trained}
+        shapes = {key: self.trained[name].shape for key, name in names.items()}
         config, alpha = self.base.model.config, self.options.alpha
-        state = adapter.read_lora(path, list(names), self.base.architecture, config, alpha)
+        state = adapter.read_lora(path, shapes, self.base.architecture, config, alpha)
         return {names[key]: value for key, value in state.items()}
 
     def save(self) -> None:

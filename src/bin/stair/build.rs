@@ -52,6 +52,14 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> Result<ExitCode, Failure> {
+    let output = match &args.output {
+        Some(path) => path.clone(),
+        None => args.document.with_extension("stair"),
+    };
+    let vocabulary = [&args.vocabulary.model, &args.vocabulary.tokenizer];
+    let inputs = [&args.document].into_iter().chain(&args.questions);
+    output::not_an_input(&output, inputs.chain(vocabulary.into_iter().flatten()))?;
+
     let source = read_file(&args.document)?;
     let read = ReadOptions {
         title: args.title.clone(),
@@ -84,15 +92,6 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
         let files = files.collect::<Result<Vec<_>, Error>>()?;
         options.asked = questions::known(&files, &args.split, &toc)?;
     }
-    let output = match &args.output {
-        Some(path) => path.clone(),
-        None => args.document.with_extension("stair"),
-    };
-    if output == args.document {
-        let what = "the index would replace the document: name another file with -o";
-        return Err(Error::InvalidArgument(what.to_owned()).into());
-    }
-
     let (tokenizer, context) = args.vocabulary.open()?;
     let titles = toc.leaves().count() as u64;
     let bar = indicatif::ProgressBar::new(titles).with_message("titles");

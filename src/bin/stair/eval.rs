@@ -106,6 +106,14 @@ impl SystemArg {
 }
 
 pub fn run(args: &Args) -> Result<ExitCode, Failure> {
+    if let Some(out) = &args.out {
+        let inputs = [
+            Some(&args.index),
+            Some(&args.questions),
+            args.model.model.as_ref(),
+        ];
+        output::not_an_input(out, inputs.into_iter().flatten())?;
+    }
     let questions = questions::read(&args.questions)?;
     let index = Arc::new(Index::open(&args.index)?);
     if matches!(args.system, SystemArg::Bm25) {
@@ -139,7 +147,16 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
             && setup.lexical_weight == tuning.lexical_weight
             && !matches!(args.system, SystemArg::Lexical)
     };
-    let refusal = tuning.filter(applies).and_then(|tuning| tuning.refusal);
+    let mut refusal = tuning.filter(applies).and_then(|tuning| tuning.refusal);
+    if let Some(needs) = refusal.map(|refusal| refusal.needs())
+        && needs > args.k
+    {
+        eprintln!(
+            "stair: nothing is refused: that needs {needs} hits, and -k is {}",
+            args.k
+        );
+        refusal = None;
+    }
     let system = Retrieving::new(&retriever, setup);
     measure(args, &system, refusal, &index, &questions)
 }

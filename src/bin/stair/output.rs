@@ -1,8 +1,9 @@
 //! What the subcommands share in printing.
 
 use serde_json::{Value, json};
-use stair::Error;
+use stair::{Error, files};
 use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 
 /// Why a subcommand ended early.
 pub enum Failure {
@@ -24,6 +25,21 @@ impl From<io::Error> for Failure {
             io::ErrorKind::BrokenPipe => Self::Pipe,
             _ => Self::Stair(Error::io("write", "standard output", error)),
         }
+    }
+}
+
+/// Refuses an output that would replace a file that it is made from.
+pub fn not_an_input<'a>(
+    output: &Path,
+    inputs: impl IntoIterator<Item = &'a PathBuf>,
+) -> Result<(), Failure> {
+    let mut inputs = inputs.into_iter();
+    match inputs.any(|input| files::is_same_file(input, output)) {
+        false => Ok(()),
+        true => Err(Failure::Stair(Error::InvalidArgument(format!(
+            "{} is also what this is made from: name another file with -o",
+            output.display()
+        )))),
     }
 }
 

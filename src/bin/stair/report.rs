@@ -1,7 +1,7 @@
 //! `stair report`: figures as a page.
 
 use crate::compare;
-use crate::output::Failure;
+use crate::output::{self, Failure};
 use stair::{eval, files};
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -24,6 +24,7 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> Result<ExitCode, Failure> {
+    output::not_an_input(&args.out, &args.predictions)?;
     let page = eval::report::page(&args.title, &compare::read(&args.predictions)?)?;
     files::write_atomically(&args.out, page.as_bytes())?;
     writeln!(io::stdout().lock(), "{}", args.out.display())?;

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::io::{self, BufRead, IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::{Arc, Mutex, mpsc};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, mpsc};
 use std::time::Duration;
 
 /// Ask an index questions
@@ -185,12 +185,16 @@ fn from_stdin(asking: &Asking<'_>) -> Result<ExitCode, Failure> {
     if io::stdin().is_terminal() {
         eprintln!("one question a line; end with Ctrl-D");
     }
+    let callers = asking.args.callers.clamp(1, 1024);
+    let printed = Printed::default();
     let lines = Mutex::new((0usize, io::BufReader::new(io::stdin())));
     let next = || -> Option<(usize, io::Result<Vec<u8>>)> {
         // A thread that panicked held no half-read line.
         let mut lines = lines
             .lock()
             .unwrap_or_else(|poisoned| poisoned.into_inner());
+        // Answers wait in memory while an earlier line takes long, or whoever reads them does.
+        printed.wait_for(lines.0.saturating_sub(AHEAD * callers));
         let mut line = Vec::new();
         let read = lines.1.read_until(b'\n', &mut line);
         lines.0 += 1;
@@ -200,9 +204,13 @@ fn from_stdin(asking: &Asking<'_>) -> Result<ExitCode, Failure> {
             Err(error) => Some((lines.0, Err(error))),
         }
     };
-    let (answers, printed) = mpsc::channel();
+    let (answers, answered) = mpsc::channel();
     std::thread::scope(|scope| {
-        for _ in 0..asking.args.callers.clamp(1, 1024) {
+        // Also when printing fails: whoever waits goes on, and finds that nobody listens.
+        let _all = printed.all_at_the_end();
+        // Moved in here, so that it is gone before the callers are waited for.
+        let answered = answered;
+        for _ in 0..callers {
             let answers = answers.clone();
             scope.spawn(move || {
                 while let Some((number, line)) = next() {
@@ -218,16 +226,62 @@ fn from_stdin(asking: &Asking<'_>) -> Result<ExitCode, Failure> {
         drop(answers);
         let mut early = BTreeMap::new();
         let mut due = 1;
-        for (number, answer) in printed {
+        for (number, answer) in answered {
             early.insert(number, answer);
             while let Some(answer) = early.remove(&due) {
                 let answer = answer.map_err(|e| Error::io("read", "standard input", e))?;
                 output::json_line(&answer)?;
+                printed.set(due);
                 due += 1;
             }
         }
         Ok(ExitCode::SUCCESS)
     })
+}
+
+/// Lines that are read before the answers of earlier ones are printed, for each caller.
+const AHEAD: usize = 16;
+
+/// Number of the last line whose answer was printed.
+#[derive(Default)]
+struct Printed {
+    line: Mutex<usize>,
+    more: Condvar,
+}
+
+impl Printed {
+    fn set(&self, line: usize) {
+        *self.lock() = line;
+        self.more.notify_all();
+    }
+
+    fn wait_for(&self, line: usize) {
+        let mut printed = self.lock();
+        while *printed < line {
+            printed = self
+                .more
+                .wait(printed)
+                .unwrap_or_else(|poisoned| poisoned.into_inner());
+        }
+    }
+
+    /// When what it returns is dropped, nobody has to wait any more.
+    fn all_at_the_end(&self) -> impl Drop + '_ {
+        struct All<'a>(&'a Printed);
+        impl Drop for All<'_> {
+            fn drop(&mut self) {
+                self.0.set(usize::MAX);
+            }
+        }
+        All(self)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, usize> {
+        // A number is whole whoever panicked.
+        self.line
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
 }
 
 fn answer_line(asking: &Asking<'_>, line: &[u8]) -> Value {

@@ -4,7 +4,7 @@ use crate::model::Vocabulary;
 use crate::output::{self, Failure, thousands};
 use serde_json::{Value, json};
 use stair::train_data::{Options, Report, Task, TaskReport, write};
-use stair::{Error, Index, files, questions};
+use stair::{Error, Index, questions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -61,16 +61,10 @@ fn task(name: &str) -> Result<Task, String> {
 }
 
 pub fn run(args: &Args) -> Result<ExitCode, Failure> {
+    let vocabulary = [&args.vocabulary.model, &args.vocabulary.tokenizer];
     let inputs = [Some(&args.index), args.questions.as_ref()];
-    if inputs
-        .into_iter()
-        .chain([&args.vocabulary.model, &args.vocabulary.tokenizer].map(Option::as_ref))
-        .flatten()
-        .any(|input| files::is_same_file(input, &args.output))
-    {
-        let what = "the examples would replace a file they are made from: name another with -o";
-        return Err(Error::InvalidArgument(what.to_owned()).into());
-    }
+    let inputs = inputs.into_iter().chain(vocabulary.map(Option::as_ref));
+    output::not_an_input(&args.output, inputs.flatten())?;
     let mut options = Options::default();
     options.tasks = args.tasks.iter().copied().collect();
     options.split.clone_from(&args.split);

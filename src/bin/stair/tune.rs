@@ -57,6 +57,8 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
         let what = "there is nothing to tune without a model: give it with -m";
         return Err(Error::InvalidArgument(what.to_owned()).into());
     };
+    let out = args.out.clone().unwrap_or_else(|| Tuning::path(path));
+    output::not_an_input(&out, [&args.index, &args.questions, path])?;
     let questions = questions::read(&args.questions)?;
     let index = Arc::new(Index::open(&args.index)?);
     let retriever = retriever(args, path, &index)?;
@@ -81,7 +83,6 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
         chosen.lexical_weight,
         chosen.refusal,
     )?;
-    let out = args.out.clone().unwrap_or_else(|| Tuning::path(path));
     tuning.write(&out)?;
     if args.json {
         output::json_line(&json!(tuning))?;

@@ -45,13 +45,15 @@ pub fn retrieve(
 ) -> Result<Answer> {
     let leaves = retriever.index().leaves() as usize;
     let asked = options.k;
-    if let (Some(refusal), Some(k)) = (refusal, asked)
+    // What the library would take for `None`.
+    let k = asked.unwrap_or(leaves.min(3));
+    if let Some(refusal) = refusal
         && (1..=leaves).contains(&k)
     {
         options.k = Some(k.max(refusal.needs()).min(leaves));
     }
     let mut hits = retriever.retrieve(question, &options)?;
     let answerable = refusal.and_then(|refusal| refusal.answerable(&Evidence::from(&hits)));
-    hits.hits.truncate(asked.unwrap_or(usize::MAX));
+    hits.hits.truncate(k);
     Ok(Answer { hits, answerable })
 }

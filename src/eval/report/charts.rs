@@ -174,7 +174,8 @@ pub(super) fn calibration(systems: &[Summary]) -> Result<String> {
 ///
 /// [`Error::Internal`] when the plotting library fails.
 pub(super) fn latency(seconds: &[Vec<f64>]) -> Result<String> {
-    let milliseconds = |s: &f64| (1e3 * s).max(1e-3);
+    // A day is more than any answer takes; what a file says beyond is drawn there.
+    let milliseconds = |s: &f64| (1e3 * s).clamp(1e-3, 86_400e3);
     let all = || seconds.iter().flatten().map(milliseconds);
     // Whole powers of ten, as axis and grid have them.
     let from = all().fold(f64::INFINITY, f64::min).log10().floor();
