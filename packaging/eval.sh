@@ -60,8 +60,7 @@ document() {
         ask "$name" stair "$index" "$model" "$questions"
         ask "$name" stair-local "$index" "$model" "$questions"
         if [ -s "${model%.gguf}.tune.json" ]; then
-            ask "$name" hybrid "$index" "$model" "$questions" ||
-                echo "eval: no hybrid for $name: what was tuned is not used, see above; run \`stair tune\`"
+            ask "$name" hybrid "$index" "$model" "$questions"
         else
             echo "eval: no hybrid for $name: choose its weight with \`stair tune\`"
         fi
@@ -95,10 +94,7 @@ ask() {
     shift 5
     "$stair" eval -i "$index" ${model:+-m "$model"} "$questions" -k 3 --split test \
         --system "${kind%-cold}" --name "$system" --out "$out/$name-$system.jsonl" --json "$@" \
-        >"$out/$name-$system.json" || {
-        rm "$out/$name-$system.json"
-        return 1
-    }
+        >"$out/$name-$system.json"
     echo "eval: $name $system done"
 }
 

@@ -33,18 +33,14 @@ impl AtomicFile {
         let mut builder = tempfile::Builder::new();
         builder.prefix(".stair-");
         // Temporary files are private by default; this one becomes an ordinary file, to which
-        // the process's umask applies.
+        // the process's umask applies, or takes the place of one, which may be more private.
         #[cfg(unix)]
-        builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+        builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(
+            unix::mode(&path).map_or(0o666, |mode| mode | 0o600),
+        ));
         let file = builder
             .tempfile_in(&folder)
             .map_err(|e| Error::io("write", &path, e))?;
-        // What takes a file's place is read by those who might read that.
-        if let Ok(before) = std::fs::metadata(&path) {
-            file.as_file()
-                .set_permissions(before.permissions())
-                .map_err(|e| Error::io("write", &path, e))?;
-        }
         Ok(Self { file, folder, path })
     }
 
@@ -76,6 +72,8 @@ impl AtomicFile {
         File::open(file.path())
             .and_then(|file| file.sync_all())
             .map_err(fail)?;
+        #[cfg(unix)]
+        unix::keep_mode(&path, file.as_file());
         file.persist(&path).map_err(|error| fail(error.error))?;
         // The new name itself reaches the disk with the folder; Windows has no such call.
         if cfg!(unix) {
@@ -84,6 +82,31 @@ impl AtomicFile {
                 .map_err(fail)?;
         }
         Ok(())
+    }
+}
+
+#[cfg(unix)]
+mod unix {
+    use std::fs::{File, Permissions};
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
+    use std::path::Path;
+
+    /// The permission bits of the file at `path`, if there is one.
+    pub fn mode(path: &Path) -> Option<u32> {
+        let metadata = std::fs::metadata(path).ok().filter(|m| m.is_file())?;
+        Some(metadata.mode() & 0o777)
+    }
+
+    /// Gives `new` the permission bits of the file at `old`, where both belong to the same user and
+    /// group: for others the same bits would mean other people. Where that cannot be, it stays as
+    /// readable as that file at most, and for its owner.
+    pub fn keep_mode(old: &Path, new: &File) {
+        let owners = |of: &std::fs::Metadata| (of.uid(), of.gid());
+        let same =
+            std::fs::metadata(old).and_then(|old| Ok(owners(&old) == owners(&new.metadata()?)));
+        if let (Ok(true), Some(mode)) = (same, mode(old)) {
+            let _ = new.set_permissions(Permissions::from_mode(mode));
+        }
     }
 }
 
@@ -157,7 +180,7 @@ mod tests {
                 & 0o777
         };
         write_atomically(&path, b"old").expect("writes");
-        for private in [0o600, 0o640] {
+        for private in [0o600, 0o640, 0o444, 0o000] {
             let permissions = std::fs::Permissions::from_mode(private);
             std::fs::set_permissions(&path, permissions).expect("sets");
             write_atomically(&path, b"new").expect("writes");

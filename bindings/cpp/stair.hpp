@@ -833,8 +833,8 @@ class retriever {
     return make_raw(model.native_handle(), index, &raw);
   }
 
-  /// A retriever without a model: it ranks by the words that question and section have in common
-  /// (BM25). For any `k` there are `k` hits; those that share no word with the question score 0 and
+  /// A retriever without a model: it ranks by the words that the question has in common with
+  /// sections and their known questions. For any `k` there are `k` hits; those that share no word with the question score 0 and
   /// stand in document order.
   static result<retriever> try_make_lexical(const index& index) {
     return make_raw(nullptr, index, nullptr);

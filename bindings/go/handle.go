@@ -1,6 +1,7 @@
 package stair
 
 import (
+	"context"
 	"runtime"
 	"sync"
 )
@@ -45,10 +46,18 @@ func (h *handle) release() {
 	last := h.closed && h.users == 0
 	h.mu.Unlock()
 	if last {
-		// The call that ends here may be one whose context is done: it must not wait for the
-		// retriever's thread.
-		go h.free(h.native)
+		h.free(h.native)
 	}
+}
+
+// releaseFor ends a call that had ctx. One that is done does not wait for the end of the native object,
+// which for a retriever is that of its thread.
+func (h *handle) releaseFor(ctx context.Context) {
+	if ctx.Err() != nil {
+		go h.release()
+		return
+	}
+	h.release()
 }
 
 func (h *handle) close() {

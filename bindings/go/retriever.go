@@ -97,7 +97,7 @@ func NewRetriever(model *Model, index *Index, options ...RetrieverOption) (*Retr
 }
 
 // NewLexicalRetriever makes a retriever that needs no model: it ranks sections by the words that
-// they have in common with the question (BM25). It finds as many sections as it is asked for; those
+// they and their known questions have in common with the question. It finds as many sections as it is asked for; those
 // that share no word with the question score 0 and stand in document order. The sections' words are
 // read for the first question, or before by [Retriever.Warm].
 func NewLexicalRetriever(index *Index) (*Retriever, error) {
@@ -128,7 +128,7 @@ func (r *Retriever) Warm(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer r.handle.release()
+	defer r.handle.releaseFor(ctx)
 	return cancellable(ctx, func(token *C.stair_cancel) error {
 		return failed(C.go_retriever_warm(C.go_handle(native), token))
 	})
@@ -175,7 +175,7 @@ func (r *Retriever) Retrieve(ctx context.Context, question string, options ...Re
 	if err != nil {
 		return nil, err
 	}
-	defer r.handle.release()
+	defer r.handle.releaseFor(ctx)
 
 	var o *retrieveOptions // nil: libstair's defaults fit any index
 	if len(options) > 0 {

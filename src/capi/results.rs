@@ -64,8 +64,8 @@ pub struct stair_hit {
     /// for; `lexical` without a model.
     pub score: f64,
     /// Its lexical score for the question: BM25 of number, title and text, and of passages and known
-    /// questions; 0 when they share no word. NaN with a model and a `lexical_weight` of 0. Versions of
-    /// the library may weigh words otherwise.
+    /// questions; 0 when they share no word. NaN with a model and a `lexical_weight` of 0. The
+    /// formula may change between versions.
     pub lexical: f64,
 }
 

@@ -156,7 +156,7 @@ pub unsafe extern "C" fn stair_retrieve_options_init(
 /// `stair_retriever_warm`. Where `context_memory` has no room, it waits until other retrievers have
 /// answered whom they serve, five minutes at most. `options` may be NULL. Free `*out` with `stair_retriever_free`.
 ///
-/// `model` may be NULL. Then the words that question and section have in common decide (BM25):
+/// `model` may be NULL. Then the words that the question has in common with sections and known questions decide:
 /// nothing is decoded, no thread is started, and of `options` nothing is used. For any `k` there
 /// are `k` hits; those that share no word with the question score 0 and stand in document order.
 ///
@@ -284,7 +284,8 @@ pub unsafe extern "C" fn stair_retrieve(
 
 /// Frees a retriever and ends its thread. NULL is allowed. Calls that are under way end first,
 /// undisturbed, on their own threads; a warm file is written to its end. Where no call is under way this
-/// waits for both.
+/// waits for the thread's current decode and for that file; so let all calls return first to be sure that
+/// nothing of it is left.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn stair_retriever_free(retriever: *mut stair_retriever) {
     infallible((), || RETRIEVERS.remove(retriever));
@@ -292,15 +293,17 @@ pub unsafe extern "C" fn stair_retriever_free(retriever: *mut stair_retriever) {
 
 /// Calls `call` with a retriever.
 ///
-/// When it was freed meanwhile, the call's own reference was the last one, and its end waits for the
-/// worker: on a thread of its own, because who called may have given up waiting.
+/// When it was freed meanwhile, the call's own reference is the last one, and its end waits for the
+/// worker: on a thread of its own where the caller has given up waiting.
 fn with<T>(
     retriever: *const stair_retriever,
     call: impl FnOnce(&Retriever) -> Result<T>,
 ) -> Result<T> {
     let retriever = RETRIEVERS.find(retriever)?;
     let result = call(&retriever);
-    if let Some(last) = Arc::into_inner(retriever) {
+    if matches!(result, Err(Error::Cancelled | Error::Timeout { .. }))
+        && let Some(last) = Arc::into_inner(retriever)
+    {
         let reaper = std::thread::Builder::new().name("stair-reaper".to_owned());
         // Where no thread can be had the closure is dropped here, and the retriever with it.
         drop(reaper.spawn(move || drop(last)));

@@ -132,7 +132,11 @@ pub struct Threshold {
 /// middle between two values. `None` without values.
 pub fn threshold(answerable: &[f64], unanswerable: &[f64], most: usize) -> Option<Threshold> {
     let sorted = |of: &[f64]| {
-        let mut of = of.to_vec();
+        let mut of: Vec<f64> = of
+            .iter()
+            .copied()
+            .filter(|value| value.is_finite())
+            .collect();
         of.sort_by(f64::total_cmp);
         of
     };
@@ -171,7 +175,8 @@ pub fn most_refused(count: usize, most: f64) -> usize {
         .unwrap_or_default()
 }
 
-/// Of two ascending lists.
+/// Probability that an answerable question's value is the higher one, equals counting half; both lists
+/// ascend.
 fn area(answerable: &[f64], unanswerable: &[f64]) -> f64 {
     let wins = answerable.iter().map(|a| {
         let less = unanswerable.partition_point(|u| u < a);

@@ -145,13 +145,19 @@ impl Tuning {
                 "{path} is no tuning: {what}; make it with `stair tune`"
             ))
         };
-        let tuning: Self = serde_json::from_slice(&bytes).map_err(|e| fail(e.to_string()))?;
-        if tuning.version != VERSION {
-            let version = tuning.version;
+        #[derive(Deserialize)]
+        struct Version {
+            version: u32,
+        }
+        // First: another version may have other fields.
+        let version = serde_json::from_slice(&bytes).map_err(|e| fail(e.to_string()))?;
+        let Version { version } = version;
+        if version != VERSION {
             return Err(fail(format!(
                 "its version is {version} and this library reads {VERSION}"
             )));
         }
+        let tuning: Self = serde_json::from_slice(&bytes).map_err(|e| fail(e.to_string()))?;
         if !(tuning.lexical_weight.is_finite() && tuning.lexical_weight >= 0.0) {
             return Err(fail(
                 "its lexical_weight is not a number from 0 up".to_owned(),

@@ -234,7 +234,10 @@ impl Service {
         // Before there is a seat: from then on whoever needs it may ask for it.
         self.queue.stay();
         let _seat = self.model.memory.take(bytes, queue, patience)?;
-        can_start(self.layout.context.threads)?;
+        // Later on OpenMP has its helpers already.
+        if patience.is_some() {
+            can_start(self.layout.context.threads)?;
+        }
         // The context borrows the model, so it lives on this thread's stack.
         let context = Context::new(&self.model, &self.layout.context)?;
         let warm = self.warm_file.get_or_init(|| {
@@ -262,13 +265,12 @@ impl Service {
 /// Starts as many threads as compute beside this one, and ends them. Where the system has no room for
 /// them, OpenMP and ggml would end the process in the first decode.
 fn can_start(threads: u32) -> Result<()> {
-    const STACK: usize = 64 << 10;
     let gate = Mutex::new(());
     std::thread::scope(|scope| {
         // Dropped, at the end or for an error, it lets all of them go.
         let _closed = gate.lock();
         for started in 1..threads {
-            let helper = std::thread::Builder::new().stack_size(STACK);
+            let helper = std::thread::Builder::new();
             let helper = helper.spawn_scoped(scope, || drop(gate.lock()));
             helper.map_err(|error| {
                 Error::OutOfMemory(format!(

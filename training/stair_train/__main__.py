@@ -100,7 +100,10 @@ def run(given: argparse.Namespace) -> int:
 def check_beginning(given: argparse.Namespace) -> None:
     """A run that is resumed began as its config.json says, and its weights come from there."""
     path = given.output / "config.json"
-    began = json.loads(path.read_text()).get("start_from") if path.exists() else None
+    try:
+        began = json.loads(path.read_text()).get("start_from") if path.exists() else None
+    except ValueError as error:
+        raise TrainingError(f"{path}: damaged ({error}): remove it to go on") from error
     asked = given.start_from.name if given.start_from else None
     if began != asked:
         raise TrainingError(

@@ -65,20 +65,27 @@ namespace Stair
     /// </summary>
     internal sealed class RetrieverHandle : NativeHandle
     {
-        // The managed thread that is in Dispose; 0 for none.
-        private volatile int disposing;
+        // What this thread disposes of.
+        [ThreadStatic]
+        private static RetrieverHandle disposed;
 
-        protected override void Dispose(bool byCaller)
+        protected override void Dispose(bool disposing)
         {
-            disposing = byCaller ? Environment.CurrentManagedThreadId : 0;
-            base.Dispose(byCaller);
-            disposing = 0;
+            disposed = disposing ? this : null;
+            try
+            {
+                base.Dispose(disposing);
+            }
+            finally
+            {
+                disposed = null;
+            }
         }
 
         protected override bool ReleaseHandle()
         {
             var native = handle;
-            if (disposing == Environment.CurrentManagedThreadId)
+            if (disposed == this)
             {
                 Native.stair_retriever_free(native);
             }

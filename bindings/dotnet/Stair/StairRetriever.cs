@@ -55,8 +55,8 @@ namespace Stair
         }
 
         /// <summary>
-        /// Makes a retriever that needs no model: it ranks sections by the words that they have in
-        /// common with the question (BM25). It finds as many sections as it is asked for; those that
+        /// Makes a retriever that needs no model: it ranks sections by the words that they and their
+        /// known questions have in common with the question. It finds as many sections as it is asked for; those that
         /// share no word with the question score 0 and stand in document order.
         /// </summary>
         /// <param name="index">The index.</param>

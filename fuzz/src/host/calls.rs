@@ -273,9 +273,10 @@ impl Host {
         let index = self.any(Kind::Index, from);
         let fields = [
             0,
-            1 + from.u32_or(0) % 2, // How many threads it takes is the host's to know.
-            from.u32_or(0),
-            from.u32_or(100),
+            // How many threads it takes and how much memory is the host's to know.
+            1 + from.u32_or(0) % 2,
+            from.u32_or(0) % 10_000,
+            from.u32_or(100) % 1_000,
             from.u32_or(2),
             from.u32_or(0),
             from.u32_or(0),

@@ -58,6 +58,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     };
     let vocabulary = [&args.vocabulary.model, &args.vocabulary.tokenizer];
     let inputs = [&args.document].into_iter().chain(&args.questions);
+    let inputs = inputs.chain(&args.template);
     output::not_an_input(&output, inputs.chain(vocabulary.into_iter().flatten()))?;
 
     let source = read_file(&args.document)?;

@@ -152,7 +152,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
         && needs > args.k
     {
         eprintln!(
-            "stair: nothing is refused: that needs {needs} hits, and -k is {}",
+            "stair: the tuned refusal needs {needs} hits and -k is {}, so no question is refused",
             args.k
         );
         refusal = None;

@@ -193,7 +193,7 @@ fn from_stdin(asking: &Asking<'_>) -> Result<ExitCode, Failure> {
         let mut lines = lines
             .lock()
             .unwrap_or_else(|poisoned| poisoned.into_inner());
-        // Answers wait in memory while an earlier line takes long, or whoever reads them does.
+        // Reads no further while too many answers wait to be printed.
         printed.wait_for(lines.0.saturating_sub(AHEAD * callers));
         let mut line = Vec::new();
         let read = lines.1.read_until(b'\n', &mut line);
@@ -212,7 +212,9 @@ fn from_stdin(asking: &Asking<'_>) -> Result<ExitCode, Failure> {
         let answered = answered;
         for _ in 0..callers {
             let answers = answers.clone();
+            let printed = &printed;
             scope.spawn(move || {
+                let _others = printed.all_after_a_panic();
                 while let Some((number, line)) = next() {
                     let stop = line.is_err();
                     let answer = line.map(|line| answer_line(asking, &line));
@@ -251,7 +253,8 @@ struct Printed {
 
 impl Printed {
     fn set(&self, line: usize) {
-        *self.lock() = line;
+        let mut printed = self.lock();
+        *printed = line.max(*printed);
         self.more.notify_all();
     }
 
@@ -266,14 +269,19 @@ impl Printed {
     }
 
     /// When what it returns is dropped, nobody has to wait any more.
-    fn all_at_the_end(&self) -> impl Drop + '_ {
-        struct All<'a>(&'a Printed);
-        impl Drop for All<'_> {
-            fn drop(&mut self) {
-                self.0.set(usize::MAX);
-            }
+    fn all_at_the_end(&self) -> All<'_> {
+        All {
+            printed: self,
+            only_after_a_panic: false,
         }
-        All(self)
+    }
+
+    /// The same, if the thread panicked: its line is never printed.
+    fn all_after_a_panic(&self) -> All<'_> {
+        All {
+            printed: self,
+            only_after_a_panic: true,
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, usize> {
@@ -281,6 +289,19 @@ impl Printed {
         self.line
             .lock()
             .unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+struct All<'a> {
+    printed: &'a Printed,
+    only_after_a_panic: bool,
+}
+
+impl Drop for All<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() || !self.only_after_a_panic {
+            self.printed.set(usize::MAX);
+        }
     }
 }
 
