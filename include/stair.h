@@ -373,8 +373,8 @@ typedef struct stair_hit {
   // for; `lexical` without a model.
   double score;
   // Its lexical score for the question: BM25 of number, title and text, and of passages and known
-  // questions; 0 when they share no word. NaN with a model and a `lexical_weight` of 0. Versions of
-  // the library may weigh words otherwise.
+  // questions; 0 when they share no word. NaN with a model and a `lexical_weight` of 0. The
+  // formula may change between versions.
   double lexical;
 } stair_hit;
 
@@ -712,7 +712,7 @@ stair_status stair_retrieve_options_init(struct stair_retrieve_options *options,
 // `stair_retriever_warm`. Where `context_memory` has no room, it waits until other retrievers have
 // answered whom they serve, five minutes at most. `options` may be NULL. Free `*out` with `stair_retriever_free`.
 //
-// `model` may be NULL. Then the words that question and section have in common decide (BM25):
+// `model` may be NULL. Then the words that the question has in common with sections and known questions decide:
 // nothing is decoded, no thread is started, and of `options` nothing is used. For any `k` there
 // are `k` hits; those that share no word with the question score 0 and stand in document order.
 //
@@ -756,7 +756,8 @@ stair_status stair_retrieve(const struct stair_retriever *retriever,
 
 // Frees a retriever and ends its thread. NULL is allowed. Calls that are under way end first,
 // undisturbed, on their own threads; a warm file is written to its end. Where no call is under way this
-// waits for both.
+// waits for the thread's current decode and for that file; so let all calls return first to be sure that
+// nothing of it is left.
 STAIR_API
 void stair_retriever_free(struct stair_retriever *retriever);
 
