@@ -235,7 +235,11 @@ static void test_known_questions(stair_model *model)
     options.split = "\xFF";
     FAILS(STAIR_ERR_INVALID_UTF8,
           stair_index_build(model, document, STAIR_NTS, NULL, 0, &options, &none, e));
+    /* NULL is "train", whatever stands for its length; but it is not so long as that. */
     options.split = NULL;
+    WORKS(stair_index_build(model, document, STAIR_NTS, NULL, 0, &options, &index, e));
+    stair_index_free(index);
+    options.split_len = 1;
     FAILS(STAIR_ERR_NULL_POINTER,
           stair_index_build(model, document, STAIR_NTS, NULL, 0, &options, &none, e));
     options.split_len = 0;
