@@ -8,9 +8,8 @@
 # from examples/BOOK/adapter by packaging/book.sh:
 #   models/BOOK-q8_0.gguf       trained with the table of contents (docs/training.md)
 #   models/BOOK-dsi-q8_0.gguf   trained without it
-# A book without a model is asked *cold*, of the model of COLD, with the lexical weight that was chosen
-# for that one. What is missing is said. Indexes hold the training questions (`stair build --questions`);
-# bm25 and lexical are asked over one that does not. With DENSE_VENV=FOLDER a sentence embedder is asked too; its
+# A book without a model is asked *cold*, of the model of another one. What is missing is said. Indexes hold
+# the training questions (`stair build --questions`); bm25 and lexical are asked over one that does not. With DENSE_VENV=FOLDER a sentence embedder is asked too; its
 # environment is made there (4 GB).
 set -euo pipefail
 
@@ -22,6 +21,9 @@ out=$5
 root=$(cd "$(dirname "$0")/.." && pwd)
 models=$(dirname "$base")
 cold=$models/microbiology-q8_0
+# A model is sure of itself where it knows nothing. Of 25 development questions of Economics, 10 puts 60 %
+# first and 30 puts 64 %, words alone 68 %.
+cold_weight=30
 
 main() {
     mkdir -p "$out"
@@ -64,12 +66,10 @@ document() {
         else
             echo "eval: no hybrid for $name: choose its weight with \`stair tune\`"
         fi
-    elif [ -s "$cold.tune.json" ]; then
-        echo "eval: no model was trained for $name: asking $cold.gguf"
-        local weight
-        weight=$(sed -n 's/.*"lexical_weight": *\([0-9.]*\).*/\1/p' "$cold.tune.json")
+    elif [ -s "$cold.gguf" ]; then
+        echo "eval: no model was trained for $name: asking $cold.gguf, which takes seconds a question"
         ask "$name" stair-cold "$index" "$cold.gguf" "$questions" --no-tune
-        ask "$name" hybrid-cold "$index" "$cold.gguf" "$questions" --no-tune --lexical-weight "$weight"
+        ask "$name" hybrid-cold "$index" "$cold.gguf" "$questions" --no-tune --lexical-weight "$cold_weight"
     else
         echo "eval: no stair for $name: it needs training (docs/training.md) into $model"
     fi
