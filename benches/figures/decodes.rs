@@ -33,12 +33,7 @@ pub fn measure(model: &Path, report: &mut Report) -> Anything {
             kv_type: KvType::F16,
         };
         let mut context = Context::new(&model, &options)?;
-        let mut batch = Batch::default();
-        for piece in index.prefix().chunks(options.capacity.batch) {
-            batch.clear();
-            batch.push(Seq::PREFIX, context.length(Seq::PREFIX), piece, piece.len());
-            context.decode(&batch, &mut |_, _| Ok(()))?;
-        }
+        handbook::prefill(&mut context, index.prefix())?;
         let mut best = [Duration::MAX; TOKENS.len()];
         for _ in 0..ROUNDS {
             for (tokens, best) in TOKENS.into_iter().zip(&mut best) {

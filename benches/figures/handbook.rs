@@ -1,9 +1,11 @@
 //! The example handbook, and questions about it.
 
 use crate::report::Anything;
+use stair::engine::Context;
 use stair::index::{BuildOptions, build};
+use stair::search::model::{Batch, LanguageModel, Seq};
 use stair::toc::{self, ReadOptions};
-use stair::{Index, Model};
+use stair::{Index, Model, Result};
 use std::path::Path;
 
 /// The handbook's index for the vocabulary of `model`.
@@ -12,6 +14,18 @@ pub fn index(model: &Model) -> Anything<Index> {
     let toc = toc::read(&std::fs::read(&path)?, &path, &ReadOptions::default())?;
     let (bytes, _) = build(&toc, model, &BuildOptions::default(), &|_| ())?;
     Ok(Index::from_bytes(&bytes)?)
+}
+
+/// Decodes `prefix`, which no question is asked of yet.
+pub fn prefill(context: &mut Context<'_>, prefix: &[u32]) -> Result<()> {
+    let mut batch = Batch::default();
+    for piece in prefix.chunks(context.capacity().batch) {
+        batch.clear();
+        let at = context.length(Seq::PREFIX);
+        batch.push(Seq::PREFIX, at, piece, piece.len());
+        context.decode(&batch, &mut |_, _| Ok(()))?;
+    }
+    Ok(())
 }
 
 pub const QUESTIONS: [&str; 16] = [

@@ -3,8 +3,8 @@
 //!
 //! usage: cargo bench --bench figures -- MODEL.gguf [GROUP...]
 //!
-//! Groups: `trie`, `million`, `overhead`, `callers`, `warm`, `steady`, `soak`, `books`, `decodes`; all of them when none is named,
-//! and only then is the file written. Machines are busy and differ, so a figure is a ratio within one run, or
+//! Groups: `trie`, `million`, `overhead`, `callers`, `warm`, `steady`, `soak`, `books`, `decodes`; all of them when
+//! none is named, and only then is the file written. Machines are busy and differ, so a figure is a ratio within one run, or
 //! the best of several rounds, wherever that says the same.
 
 mod books;

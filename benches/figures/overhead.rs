@@ -34,7 +34,7 @@ pub fn measure(model: &Path, report: &mut Report) -> Anything {
         cost: Cost::default(),
         twice: false,
     };
-    prefill(&mut metered.context, index.prefix())?;
+    handbook::prefill(&mut metered.context, index.prefix())?;
     let mut total = Cost::default();
     for question in &handbook::QUESTIONS[..QUESTIONS] {
         for twice in [false, true] {
@@ -87,17 +87,6 @@ fn context<'m>(model: &'m Model, index: &Index) -> Result<Context<'m>> {
         kv_type: KvType::F16,
     };
     Context::new(model, &options)
-}
-
-fn prefill(context: &mut Context<'_>, prefix: &[u32]) -> Result<()> {
-    let mut batch = Batch::default();
-    for piece in prefix.chunks(context.capacity().batch) {
-        batch.clear();
-        let at = context.length(Seq::PREFIX);
-        batch.push(Seq::PREFIX, at, piece, piece.len());
-        context.decode(&batch, &mut |_, _| Ok(()))?;
-    }
-    Ok(())
 }
 
 /// CPU time of queries.

@@ -834,8 +834,8 @@ class retriever {
   }
 
   /// A retriever without a model: it ranks by the words that the question has in common with
-  /// sections and their known questions. For any `k` there are `k` hits; those that share no word with the question score 0 and
-  /// stand in document order.
+  /// sections and their known questions. For any `k` there are `k` hits; those that share no word with
+  /// the question score 0 and stand in document order.
   static result<retriever> try_make_lexical(const index& index) {
     return make_raw(nullptr, index, nullptr);
   }
