@@ -119,8 +119,9 @@ class OverPrefix(torch.autograd.Function):
         output = torch.empty_like(query)
         sums = query.new_empty(query.shape[:2], dtype=torch.float32)
         with _plain(query):
+            across = _across(key)
             for rows in OverPrefix._pieces(query):
-                scores = query[:, rows] @ key.transpose(1, 2)
+                scores = query[:, rows] @ across
                 weights = torch.softmax(scores, -1)
                 output[:, rows] = weights @ value
                 # The largest weight is e to the largest score less the sum's logarithm.
@@ -140,9 +141,10 @@ class OverPrefix(torch.autograd.Function):
             of_output = of_output.to(query.dtype)
             # The softmax's own part of the gradient, one number a query.
             own = of_sums - (of_output.float() * output.float()).sum(-1)
+            keys_across, values_across = _across(key), _across(value)
             for rows in OverPrefix._pieces(query):
-                weights = torch.softmax(query[:, rows] @ key.transpose(1, 2), -1)
-                of_scores = of_output[:, rows] @ value.transpose(1, 2)
+                weights = torch.softmax(query[:, rows] @ keys_across, -1)
+                of_scores = of_output[:, rows] @ values_across
                 of_scores = (of_scores + own[:, rows, None].to(query.dtype)) * weights
                 of_query[:, rows] = of_scores @ key
                 if of_key is not None:
@@ -157,6 +159,11 @@ class OverPrefix(torch.autograd.Function):
         # A GPU has no use for small pieces; there the memory alone counts.
         size = OverPrefix.ROWS if query.device.type == "cpu" else 16 * OverPrefix.ROWS
         return [slice(first, first + size) for first in range(0, query.shape[1], size)]
+
+
+def _across(rows: torch.Tensor) -> torch.Tensor:
+    """(KV, P, D) -> (KV, D, P), laid out so that no product copies it again."""
+    return rows.transpose(1, 2).contiguous()
 
 
 def _plain(like: torch.Tensor):
