@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use llama_cpp_sys_2 as sys;
 use std::collections::HashSet;
 use std::fs::File;
-use std::io::{BufReader, Read, Seek, SeekFrom};
+use std::io::{BufReader, Read, Seek};
 use std::ops::Range;
 use std::path::Path;
 
@@ -74,7 +74,7 @@ enum Problem {
 }
 
 struct Reader<R> {
-    file: R,
+    file: BufReader<R>,
     at: u64,
     len: u64,
 }
@@ -300,11 +300,9 @@ impl<R: Read + Seek> Reader<R> {
             return Err(self.corrupt("it ends inside its header"));
         }
         self.at += bytes;
-        // Inside the file, so the position fits in 63 bits.
-        self.file
-            .seek(SeekFrom::Current(bytes as i64))
-            .map_err(Problem::Io)?;
-        Ok(())
+        // Inside the file, so the position fits in 63 bits. A plain seek would throw away what is
+        // buffered, and a vocabulary is skipped text by text.
+        self.file.seek_relative(bytes as i64).map_err(Problem::Io)
     }
 
     fn corrupt(&self, what: &str) -> Problem {
@@ -374,12 +372,59 @@ mod tests {
     }
 
     fn read(bytes: &[u8]) -> Result<Header, Problem> {
+        read_from(Cursor::new(bytes), bytes.len())
+    }
+
+    fn read_from(file: impl Read + Seek, len: usize) -> Result<Header, Problem> {
         Reader {
-            file: Cursor::new(bytes),
+            file: BufReader::with_capacity(1 << 16, file),
             at: 0,
-            len: bytes.len() as u64,
+            len: len as u64,
         }
         .header()
+    }
+
+    /// Counts what is read of it.
+    struct Counted<'a>(Cursor<&'a [u8]>, &'a mut usize);
+
+    impl Read for Counted<'_> {
+        fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+            let read = self.0.read(buffer)?;
+            *self.1 += read;
+            Ok(read)
+        }
+    }
+
+    impl Seek for Counted<'_> {
+        fn seek(&mut self, to: std::io::SeekFrom) -> std::io::Result<u64> {
+            self.0.seek(to)
+        }
+    }
+
+    #[test]
+    fn what_is_skipped_is_not_read_again_and_again() {
+        let mut bytes = file();
+        let at = bytes
+            .windows(22)
+            .position(|w| w.starts_with(b"tokenizer.ggml.tokens"));
+        let mut merges = text("tokenizer.ggml.merges");
+        merges.extend(9u32.to_le_bytes());
+        merges.extend(8u32.to_le_bytes());
+        merges.extend(20_000u64.to_le_bytes());
+        (0..20_000).for_each(|_| merges.extend(text("a b")));
+        bytes[16] += 1;
+        let at = at.expect("the vocabulary") - 8;
+        bytes.splice(at..at, merges);
+        let padded = bytes.len().next_multiple_of(32);
+        bytes.resize(padded, 0);
+        let mut count = 0;
+        let header = read_from(Counted(Cursor::new(&bytes), &mut count), bytes.len());
+        assert!(header.is_ok(), "the file is whole");
+        assert!(
+            count <= bytes.len(),
+            "{count} bytes of {} were read",
+            bytes.len()
+        );
     }
 
     #[test]
