@@ -16,6 +16,7 @@ const TYPES: &[(&str, sys::llama_ftype)] = &[
     ("q8_0", sys::LLAMA_FTYPE_MOSTLY_Q8_0),
     ("q4_0", sys::LLAMA_FTYPE_MOSTLY_Q4_0),
     ("q4_1", sys::LLAMA_FTYPE_MOSTLY_Q4_1),
+    ("iq4_nl", sys::LLAMA_FTYPE_MOSTLY_IQ4_NL),
     ("q5_0", sys::LLAMA_FTYPE_MOSTLY_Q5_0),
     ("q5_1", sys::LLAMA_FTYPE_MOSTLY_Q5_1),
     ("q4_k_s", sys::LLAMA_FTYPE_MOSTLY_Q4_K_S),
