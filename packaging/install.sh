@@ -22,8 +22,10 @@ done
 # What a program that links libstair.a links as well; the libraries of llama.cpp have no plain names.
 private="-L\${libdir}/stair-backends -l:libllama.so.0 -l:libggml.so.0 -l:libggml-base.so.0 -lstdc++ -lm -lpthread -ldl -lgcc_s"
 minor=${version#*.}
+# As the right side of sed's s|||: these mean something there.
+plain=$(printf %s "$prefix" | sed 's/[\\&|]/\\&/g')
 fill() {
-    sed -e "s|@VERSION@|$version|g" -e "s|@PREFIX@|$prefix|g" -e "s|@VERSION_MAJOR@|$major|g" \
+    sed -e "s|@VERSION@|$version|g" -e "s|@PREFIX@|$plain|g" -e "s|@VERSION_MAJOR@|$major|g" \
         -e "s|@VERSION_MINOR@|${minor%%.*}|g" -e 's|@LIBDIR@|${prefix}/lib|g' \
         -e 's|@INCLUDEDIR@|${prefix}/include|g' -e "s|@LIBS_PRIVATE@|$private|g" "$1"
 }

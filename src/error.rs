@@ -223,11 +223,14 @@ pub enum Error {
 
     /// A question has more tokens than the room kept for it.
     #[error(
-        "the question is {tokens} tokens long and at most {max} fit: shorten it, or raise max_question_tokens when the retriever is made"
+        "the question is {}{tokens} tokens long and at most {max} fit: shorten it, or raise max_question_tokens when the retriever is made",
+        if *.at_least { "at least " } else { "" }
     )]
     QuestionTooLong {
         /// Its length in tokens.
         tokens: usize,
+        /// Whether it is longer still: a very long question is not counted to its end.
+        at_least: bool,
         /// The room kept for a question, in tokens.
         max: usize,
     },
@@ -268,7 +271,7 @@ pub enum Error {
     InvalidHandle(&'static str),
 
     /// A file could not be read or written.
-    #[error("cannot {action} {}: {source}", path.display())]
+    #[error("cannot {action} {}: {source}{}", path.display(), io_remedy(source))]
     Io {
         /// `"read"`, `"write"`...
         action: &'static str,
@@ -279,7 +282,7 @@ pub enum Error {
     },
 
     /// A path names something that is not a regular file.
-    #[error("{} is not a regular file: give the path of a file", .0.display())]
+    #[error("{} is a folder, a device or something else that is no file: give the path of a file", .0.display())]
     NotAFile(PathBuf),
 
     /// A document cannot be read as its format.
@@ -288,7 +291,7 @@ pub enum Error {
 
     /// A document has no headings.
     #[error(
-        "the document has no headings, so it has no sections to retrieve: add headings, or give its structure as a toc.json"
+        "the document has no headings (a toc.json: no sections), so there is nothing to retrieve: add headings, or describe its sections in a toc.json"
     )]
     NoHeadings,
 
@@ -321,7 +324,7 @@ pub enum Error {
     },
 
     /// A file is not a `.stair` index.
-    #[error("not a .stair index: {0}")]
+    #[error("not a .stair index: {0}; make one with `stair build`")]
     NotAnIndex(String),
 
     /// An index was written in a version of the format that this library does not read.
@@ -485,6 +488,17 @@ pub enum Error {
     /// The library panicked.
     #[error("the library panicked, please report it: {0}")]
     Panic(String),
+}
+
+/// What to do about what the operating system said, as far as that is known.
+fn io_remedy(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::NotFound => ": check the path, and that its folder exists",
+        io::ErrorKind::PermissionDenied => ": let this process read or write there",
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => ": make room there",
+        io::ErrorKind::ReadOnlyFilesystem => ": choose a folder that can be written to",
+        _ => "",
+    }
 }
 
 impl Error {

@@ -16,15 +16,35 @@ pub struct AtomicFile {
 }
 
 impl AtomicFile {
-    /// Begins to write the file that will stand at `path`.
+    /// Begins to write the file that will stand at `path`, or that a link at `path` leads to.
     ///
     /// # Errors
     ///
-    /// [`Error::NotAFile`] when a folder stands there, else [`Error::Io`].
+    /// [`Error::NotAFile`] when something else than a file stands there, such as a folder, a pipe or a
+    /// device; else [`Error::Io`].
     pub fn create(path: impl AsRef<Path>) -> Result<Self> {
-        let path = path.as_ref().to_path_buf();
-        if path.is_dir() {
-            return Err(Error::NotAFile(path));
+        let mut path = path.as_ref().to_path_buf();
+        if path.is_symlink() {
+            // A link that leads nowhere is an error: what was meant to stand there is unknown.
+            path = path
+                .canonicalize()
+                .map_err(|e| Error::io("write", &path, e))?;
+        }
+        Self::create_in_place(path)
+    }
+
+    /// [`AtomicFile::create`] that takes the place of a link itself.
+    ///
+    /// # Errors
+    ///
+    /// As [`AtomicFile::create`].
+    pub(crate) fn create_in_place(path: PathBuf) -> Result<Self> {
+        // A rename would take the place of a device or a pipe as of a file.
+        match path.symlink_metadata() {
+            Ok(found) if !found.is_file() && !found.is_symlink() => {
+                return Err(Error::NotAFile(path));
+            }
+            _ => (),
         }
         let folder = match path.parent() {
             Some(parent) if !parent.as_os_str().is_empty() => parent.to_path_buf(),
@@ -186,6 +206,40 @@ mod tests {
             write_atomically(&path, b"new").expect("writes");
             assert_eq!(mode(), private);
         }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_a_link_leads_to_is_written_and_the_link_stays() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (file, link) = (folder.path().join("file"), folder.path().join("link"));
+        std::fs::write(&file, b"old").expect("writes");
+        std::os::unix::fs::symlink("file", &link).expect("links");
+        write_atomically(&link, b"new").expect("writes");
+        assert!(link.is_symlink());
+        assert_eq!(std::fs::read(&file).expect("reads"), b"new");
+        std::fs::remove_file(&file).expect("removes");
+        let error = write_atomically(&link, b"new").expect_err("it leads nowhere");
+        assert_eq!(error.code(), crate::Code::NotFound);
+        // Where a link must not be followed it is replaced.
+        let mut placed = AtomicFile::create_in_place(link.clone()).expect("begins");
+        placed.write(b"placed").expect("writes");
+        placed.commit().expect("commits");
+        assert!(!link.is_symlink() && !file.exists());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_socket_is_not_replaced() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (socket, link) = (folder.path().join("socket"), folder.path().join("link"));
+        let _socket = std::os::unix::net::UnixListener::bind(&socket).expect("binds");
+        std::os::unix::fs::symlink(&socket, &link).expect("links");
+        for path in [&socket, &link, Path::new("/dev/null")] {
+            let result = write_atomically(path, b"x");
+            assert!(matches!(result, Err(Error::NotAFile(_))), "{path:?}");
+        }
+        assert!(!socket.is_file());
     }
 
     #[test]

@@ -515,6 +515,7 @@ fn a_question_fits_to_the_last_token_and_not_one_more() {
             error,
             Error::QuestionTooLong {
                 tokens: 513,
+                at_least: false,
                 max: 512
             }
         ),

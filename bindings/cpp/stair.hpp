@@ -830,6 +830,11 @@ class retriever {
     raw.deterministic = options.deterministic ? 1 : 0;
     raw.cache_dir = options.cache_dir.data();
     raw.cache_dir_len = options.cache_dir.size();
+    // Without a model the C function makes a retriever by words alone, which nobody asked for here.
+    if (model.native_handle() == nullptr) {
+      return detail::failure(
+          error(errc::null_pointer, "the model was moved from: pass one that is open"));
+    }
     return make_raw(model.native_handle(), index, &raw);
   }
 

@@ -31,7 +31,7 @@ pub const STAIR_INDEX_COPY: u32 = 1;
 
 /// `stair_build_options.format`: Markdown.
 pub const STAIR_FORMAT_MARKDOWN: u32 = 1;
-/// `stair_build_options.format`: a toc.json.
+/// `stair_build_options.format`: a toc.json, as docs/toc-json.md describes it.
 pub const STAIR_FORMAT_TOC_JSON: u32 = 2;
 
 /// No page, no parent.

@@ -220,7 +220,7 @@ impl WarmFile {
             header_checksum: 0,
         };
         header.header_checksum = header.checksum();
-        let mut file = AtomicFile::create(&self.path)?;
+        let mut file = AtomicFile::create_in_place(self.path.clone())?;
         file.write(bytes_of(&header))?;
         file.write(state)?;
         file.commit()?;

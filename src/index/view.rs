@@ -95,7 +95,8 @@ impl Index {
     /// [`Error::Io`], [`Error::NotAFile`], [`Error::NotAnIndex`], [`Error::IndexVersion`] or
     /// [`Error::IndexCorrupt`] with the first byte that is wrong.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
-        Self::new(Bytes::Mapped(map(path.as_ref())?))
+        let path = path.as_ref();
+        Self::new(Bytes::Mapped(map(path)?)).map_err(|error| in_file(error, path))
     }
 
     /// Reads the index at `path` into memory and checks all of it: for files that may change or
@@ -110,7 +111,7 @@ impl Index {
         open_file(path)?
             .read_to_end(&mut bytes)
             .map_err(|e| Error::io("read", path, e))?;
-        Self::from_bytes(&bytes)
+        Self::from_bytes(&bytes).map_err(|error| in_file(error, path))
     }
 
     /// Copies an index out of memory and checks all of it.
@@ -138,8 +139,9 @@ impl Index {
     ///
     /// As [`Index::open`], as far as the header shows it.
     pub fn peek(path: impl AsRef<Path>) -> Result<Info> {
-        let map = map(path.as_ref())?;
-        let (layout, meta) = validate::peek(&map)?;
+        let path = path.as_ref();
+        let map = map(path)?;
+        let (layout, meta) = validate::peek(&map).map_err(|error| in_file(error, path))?;
         Ok(info(&map, &layout, &meta, String::new()))
     }
 
@@ -322,6 +324,19 @@ fn info(file: &[u8], layout: &Layout, meta: &Meta, title: String) -> Info {
     }
 }
 
+/// `error`, which says what is wrong with an index, with the file that it was read from.
+fn in_file(error: Error, path: &Path) -> Error {
+    let named = |why: String| format!("{}: {why}", path.display());
+    match error {
+        Error::NotAnIndex(why) => Error::NotAnIndex(named(why)),
+        Error::IndexCorrupt { at, what } => Error::IndexCorrupt {
+            at,
+            what: format!("{what} (in {})", path.display()),
+        },
+        other => other,
+    }
+}
+
 fn map(path: &Path) -> Result<Mmap> {
     let file = open_file(path)?;
     if file
@@ -331,7 +346,8 @@ fn map(path: &Path) -> Result<Mmap> {
         == 0
     {
         // Mapping nothing is an error on some systems, and it is no index anyway.
-        return Err(Error::NotAnIndex("the file is empty".to_owned()));
+        let error = Error::NotAnIndex("the file is empty".to_owned());
+        return Err(in_file(error, path));
     }
     // SAFETY: the map is read-only. Another process may still write to the file: every read of it
     // is bounds-checked, and texts are checked again each time.

@@ -140,21 +140,22 @@ impl Generator {
     }
 
     fn encode(&self, index: &Index, question: &str, into: &mut Question) -> Result<()> {
-        let too_long = |tokens| Error::QuestionTooLong {
+        let too_long = |tokens, at_least| Error::QuestionTooLong {
             tokens,
+            at_least,
             max: self.max_question_tokens,
         };
         // No token is longer than some dozens of bytes, so a novel is refused before its
         // tokenisation takes seconds.
         if question.len() > self.max_question_tokens.saturating_mul(256) {
-            return Err(too_long(question.len() / 256));
+            return Err(too_long(question.len() / 256, true));
         }
         let template = index.question();
         let Question { text, tokens, .. } = into;
         template.encode_question_into(&*self.model, &self.fixed, question, text, tokens)?;
         match tokens.len() {
             0 => Err(Error::EmptyQuestion),
-            len if len > self.max_question_tokens => Err(too_long(len)),
+            len if len > self.max_question_tokens => Err(too_long(len, false)),
             _ => Ok(()),
         }
     }

@@ -1,27 +1,26 @@
-//! Unique names for the leaves.
+//! Unique names for the sections.
 
 use std::collections::{HashMap, HashSet};
 
 use super::{Section, Toc};
 
-/// Makes [`Section::identifier`] unique among the leaves: of leaves named alike the first keeps its
-/// title, and each later one gets the first of ` (2)`, ` (3)`... that no leaf is named by. Each
-/// change is noted in [`super::Notes::renamed`].
+/// Makes [`Section::identifier`] unique: of sections named alike the first keeps its title, and each
+/// later one gets the first of ` (2)`, ` (3)`... that no section is named by. Each change is noted in
+/// [`super::Notes::renamed`].
 ///
 /// Identifiers are compared whole: number `1` with title `2 A` is named like the unnumbered title
 /// `1 2 A`. Titles come folded, so whitespace makes no difference.
 pub(super) fn make_unique(toc: &mut Toc) {
-    // What the document itself calls its leaves is taken first: an `A (2)` of its own keeps its
+    // What the document itself calls its sections is taken first: an `A (2)` of its own keeps its
     // name when a second `A` comes before it.
-    let mut taken: HashSet<String> = toc.leaves().map(Section::identifier).collect();
-    let leaves = toc.sections.iter().filter(|section| section.leaf).count();
-    if taken.len() == leaves {
+    let mut taken: HashSet<String> = toc.sections.iter().map(Section::identifier).collect();
+    if taken.len() == toc.sections.len() {
         return;
     }
     // How often each identifier came up, and the last suffix it got. Without the latter a title
     // repeated n times would take n^2 attempts.
     let mut suffixes: HashMap<String, usize> = HashMap::new();
-    for section in toc.sections.iter_mut().filter(|section| section.leaf) {
+    for section in &mut toc.sections {
         let before = section.identifier();
         let Some(suffix) = suffixes.get_mut(&before) else {
             suffixes.insert(before, 1);
@@ -86,11 +85,14 @@ mod tests {
     }
 
     #[test]
-    fn an_interior_may_share_a_leafs_name() {
-        let mut toc = toc(&[("", "A"), ("", "A")]);
-        toc.sections[0].leaf = false;
-        make_unique(&mut toc);
-        assert!(toc.notes.renamed.is_empty());
+    fn interiors_count_as_well() {
+        for interior in [0, 1] {
+            let mut toc = toc(&[("", "A"), ("", "A")]);
+            toc.sections[interior].leaf = false;
+            make_unique(&mut toc);
+            assert_eq!(toc.notes.renamed, [("A".into(), "A (2)".into())]);
+            assert_eq!(toc.sections[1].title, "A (2)");
+        }
     }
 
     #[test]

@@ -31,7 +31,7 @@ use crate::error::{Error, Result};
 ///   - `number`: `"4.2"`, at most 64 bytes, no whitespace inside. When no section has one, numbers
 ///     at the titles' starts are split off as in Markdown.
 ///   - `text`: the section's own text, without that of its subsections.
-///   - `page`: 0 to 4294967295.
+///   - `page`: 0 to 4294967294.
 ///   - `span`: `[start, end]`, bytes of the original document, `end` not counted. A section's span
 ///     is extended over those of its subsections; `0..0` where nothing is known.
 ///
@@ -52,7 +52,7 @@ pub fn read_json(source: &[u8], options: &ReadOptions) -> Result<Toc> {
     let Object::<Document>(document) = serde_json::from_str(source).map_err(|error| {
         let remedy = match error.classify() {
             serde_json::error::Category::Data => {
-                "correct that value; read_json's documentation lists the fields"
+                "correct that value; docs/toc-json.md lists the fields"
             }
             _ => r#"make it valid JSON: {"title": ..., "sections": [{"level": 1, "title": ...}]}"#,
         };
@@ -66,7 +66,7 @@ pub fn read_json(source: &[u8], options: &ReadOptions) -> Result<Toc> {
             number: section.number.and_then(|number| number.0),
             title: section.title.0,
             span: section.span.map(|span| span.0),
-            page: section.page,
+            page: section.page.map(|page| page.0),
             text: section.text.unwrap_or_default(),
         });
     let outline = Outline {
@@ -75,6 +75,7 @@ pub fn read_json(source: &[u8], options: &ReadOptions) -> Result<Toc> {
         title_heading: TitleHeading::Repeated,
         preamble: None,
         headings: headings.collect(),
+        warnings: Vec::new(),
     };
     outline.into_toc(options)
 }
@@ -95,7 +96,7 @@ struct Entry {
     title: Title,
     number: Option<Number>,
     text: Option<String>,
-    page: Option<u32>,
+    page: Option<Page>,
     span: Option<Span>,
 }
 
@@ -111,8 +112,14 @@ struct Title(String);
 /// Trimmed; `None` when blank.
 struct Number(Option<String>);
 
+/// 0 to [`MAX_PAGE`].
+struct Page(u32);
+
 /// Starts no later than it ends.
 struct Span(Range<u64>);
+
+/// The index format keeps the number after it for "no page".
+const MAX_PAGE: u32 = u32::MAX - 1;
 
 /// Numbers are written before each other (`4` before `4.1`), so a long one would be copied often.
 const MAX_NUMBER_LEN: usize = 64;
@@ -175,6 +182,18 @@ impl<'de> Deserialize<'de> for Number {
             )));
         }
         Ok(Self((!text::is_blank(number)).then(|| number.to_owned())))
+    }
+}
+
+impl<'de> Deserialize<'de> for Page {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let page = i64::deserialize(deserializer)?;
+        match u32::try_from(page) {
+            Ok(page @ 0..=MAX_PAGE) => Ok(Self(page)),
+            _ => Err(D::Error::custom(format_args!(
+                "the page is {page} and must be 0 to {MAX_PAGE}"
+            ))),
+        }
     }
 }
 
@@ -347,12 +366,12 @@ mod tests {
                 &["4.2", "expected a string"],
             ),
             (
-                r#"{"level": 1, "title": "A", "page": 4294967296}"#,
-                &["4294967296", "expected u32"],
+                r#"{"level": 1, "title": "A", "page": 4294967295}"#,
+                &["the page is 4294967295", "0 to 4294967294"],
             ),
             (
                 r#"{"level": 1, "title": "A", "page": -1}"#,
-                &["expected u32"],
+                &["the page is -1"],
             ),
             (
                 r#"{"level": 1, "title": "A", "span": [2, 1]}"#,

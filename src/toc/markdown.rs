@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use pulldown_cmark::{Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 
-use super::metadata::Metadata;
+use super::metadata::{self, Metadata};
 use super::outline::{Heading, Outline, Preamble, TitleHeading};
 use super::{ReadOptions, Toc, text};
 use crate::error::{Error, Result};
@@ -34,6 +34,12 @@ pub fn read_markdown(source: &[u8], file_stem: &str, options: &ReadOptions) -> R
     })?;
     let mark = source.len() - source.trim_start_matches(BYTE_ORDER_MARK).len();
     let metadata = Metadata::read(&source[mark..]);
+    let mut warnings = Vec::new();
+    if metadata.is_none() && metadata::is_broken(&source[mark..]) {
+        warnings.push(
+            "the block between lines --- at the start is not YAML and was read as text: put values that contain a colon into quotes, and name no key twice".to_owned(),
+        );
+    }
     let start = mark + metadata.as_ref().map_or(0, |metadata| metadata.len);
     let found = find_headings(source, start);
 
@@ -60,6 +66,7 @@ pub fn read_markdown(source: &[u8], file_stem: &str, options: &ReadOptions) -> R
             span: preamble_start as u64..(start + before.len()) as u64,
         }),
         headings,
+        warnings,
     };
     outline.into_toc(options)
 }

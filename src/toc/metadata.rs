@@ -13,6 +13,22 @@ pub(super) struct Metadata {
     pub(super) len: usize,
 }
 
+/// Whether `source` starts with what looks like a YAML block and is none: `key: value` between two
+/// lines `---`, and not YAML as a whole, often for a colon in a value.
+pub(super) fn is_broken(source: &str) -> bool {
+    let first = block(source).and_then(|(yaml, _)| yaml.lines().next());
+    let key = first
+        .and_then(|line| line.split_once(':'))
+        .map(|(key, _)| key);
+    let is_name = |key: &str| {
+        key.starts_with(char::is_alphabetic)
+            && key
+                .chars()
+                .all(|c| c.is_alphanumeric() || matches!(c, '_' | '-'))
+    };
+    key.is_some_and(is_name) && Metadata::read(source).is_none()
+}
+
 impl Metadata {
     /// The block that `source` starts with: a line `---`, a YAML mapping, and a line `---` or
     /// `...`. `None` where one of these is missing: then the first line is Markdown, a thematic

@@ -8,11 +8,12 @@
 //! - A single first heading of level 1 with deeper ones after it is the document's title.
 //! - Text of more than 40 words that belongs to no leaf becomes one: before the first section it
 //!   is section `0` under the document's title, between a section's heading and its first
-//!   subsection it is `N.0` under the section's title. Shorter text stays where it is.
+//!   subsection it is `N.0` under the section's title. Shorter text stays with the section; before the
+//!   first one there is none, and a warning says that it is left out.
 //! - The document's own numbers are split off the titles where they are plausible as such;
 //!   a document without numbers gets `1`, `1.1`, `1.2`...
 //! - A cover, a title page, a copyright page and a table of contents at the front are left out.
-//! - Every leaf's [`Section::identifier`] is unique: a repeated one gets ` (2)`, ` (3)`...
+//! - Every [`Section::identifier`] is unique: a repeated one gets ` (2)`, ` (3)`...
 
 mod front_matter;
 mod identifiers;
@@ -142,8 +143,8 @@ impl Toc {
             if text::is_blank(&section.title) || text::fold(&section.title) != section.title {
                 return broken(i, "its title is blank or not on one line");
             }
-            if section.leaf && !identifiers.insert(section.identifier()) {
-                return broken(i, "its identifier is another leaf's too");
+            if !identifiers.insert(section.identifier()) {
+                return broken(i, "its identifier is another section's too");
             }
         }
         for (i, section) in self.sections.iter().enumerate() {
@@ -199,6 +200,8 @@ pub struct Notes {
     pub dropped: Vec<String>,
     /// Identifiers that had to change to be unique: before and after.
     pub renamed: Vec<(String, String)>,
+    /// What may not be as the author meant it, a sentence each.
+    pub warnings: Vec<String>,
 }
 
 /// How a document is read.

@@ -25,12 +25,14 @@ pub(super) struct LeadingNumber<'a> {
     pub(super) number: &'a str,
     /// The title after it. Empty where the number is the whole title.
     pub(super) rest: &'a str,
-    /// Whether a `§`, `.` or `)` marks it as a number.
+    /// Whether a `§`, `.`, `)` or `:`, or a dash after it, marks it as a number.
     marked: bool,
 }
 
 /// The number at the start of a folded title: `4`, `4.2`, `12.8.1` or `A.1`, after an optional `§`
-/// and with an optional `.` or `)` at its end. A first part of four digits is a year.
+/// and with an optional `.`, `)` or `:` at its end, or a dash or colon on its own after it
+/// (`4 - Proofs`). A first part of four digits is a year. Roman numerals and words (`Chapter 4`) are
+/// part of a title.
 pub(super) fn leading_number(title: &str) -> Option<LeadingNumber<'_>> {
     let unsigned = title.strip_prefix('§').map(str::trim_start);
     let start = unsigned.unwrap_or(title);
@@ -52,15 +54,18 @@ pub(super) fn leading_number(title: &str) -> Option<LeadingNumber<'_>> {
     }
     // Every byte up to `end` is ASCII, so the cuts below are at characters.
     let after = &start[end..];
-    let unmarked = after.strip_prefix(['.', ')']);
+    let unmarked = after.strip_prefix(['.', ')', ':']);
     let rest = unmarked.unwrap_or(after);
     if !rest.is_empty() && !rest.starts_with(char::is_whitespace) {
         return None;
     }
+    let rest = rest.trim_start();
+    let apart = rest.strip_prefix(['-', '\u{2013}', '\u{2014}', ':']);
+    let apart = apart.filter(|title| title.starts_with(char::is_whitespace));
     Some(LeadingNumber {
         number: &start[..end],
-        rest: rest.trim_start(),
-        marked: unsigned.is_some() || unmarked.is_some(),
+        rest: apart.map_or(rest, str::trim_start),
+        marked: unsigned.is_some() || unmarked.is_some() || apart.is_some(),
     })
 }
 
@@ -333,6 +338,10 @@ mod tests {
             ("4", "4", ""),
             ("4.", "4", ""),
             ("1 证明", "1", "证明"),
+            ("4: Proofs", "4", "Proofs"),
+            ("4.2 - Proofs", "4.2", "Proofs"),
+            ("4 \u{2013} Proofs", "4", "Proofs"),
+            ("4 -5 degrees", "4", "-5 degrees"),
         ] {
             let found = leading_number(title);
             let found = found.map(|found| (found.number, found.rest));
@@ -355,7 +364,8 @@ mod tests {
             "1.Proofs",
             "4.2.x Proofs",
             "1.20000 Proofs",
-            "4: Proofs",
+            "4:3 screens",
+            "IV. Proofs",
             "٤ براهين",
             ".5 Proofs",
         ] {
@@ -380,6 +390,12 @@ mod tests {
         );
         check("# 4 A\n# 5 B\n## 5.3 C\n", &["4 A", "5 B", "5.3 C"]);
         check("# Chapter\n## 4.1 A\n## 4.2 B\n", &["4.1 A", "4.2 B"]);
+    }
+
+    #[test]
+    fn what_sets_a_number_apart_is_no_part_of_the_title() {
+        check("# 1: A\n## 1.1: B\n# 2: C\n", &["1 A", "1.1 B", "2 C"]);
+        check("# 1 - A\n# 2 - B\n", &["1 A", "2 B"]);
     }
 
     #[test]

@@ -25,6 +25,8 @@ pub(super) struct Outline {
     pub(super) preamble: Option<Preamble>,
     /// The headings in document order.
     pub(super) headings: Vec<Heading>,
+    /// What the reader wondered about.
+    pub(super) warnings: Vec<String>,
 }
 
 /// Which first heading is the document's title, given that it is the only one of level 1 and deeper
@@ -92,7 +94,18 @@ impl Outline {
         }
         let title_heading = self.take_title_heading();
         let title = self.title(options, title_heading.as_ref());
-        let preamble = join(self.preamble, title_heading);
+        let mut warnings = self.warnings;
+        let preamble = join(self.preamble, title_heading).and_then(|(preamble, page)| {
+            if text::has_more_words(&preamble.text, MAX_STRAY_WORDS) {
+                return Some((preamble, page));
+            }
+            if text::has_more_words(&preamble.text, 0) {
+                warnings.push(format!(
+                    "the text before the first section belongs to no section and is left out; it would be one of its own with more than {MAX_STRAY_WORDS} words"
+                ));
+            }
+            None
+        });
 
         let mut nodes = tree(self.headings);
         let dropped = if options.keep_front_matter {
@@ -106,6 +119,7 @@ impl Outline {
             notes: Notes {
                 dropped,
                 renamed: Vec::new(),
+                warnings,
             },
         };
         identifiers::make_unique(&mut toc);
@@ -139,7 +153,7 @@ impl Outline {
 }
 
 /// All text before the first section: what stands before the first heading, and under the title's
-/// heading. `None` when that is too short for a leaf.
+/// heading.
 fn join(before: Option<Preamble>, title: Option<Heading>) -> Option<(Preamble, Option<u32>)> {
     let (text, span, page) = match (before, title) {
         (None, None) => return None,
@@ -155,9 +169,6 @@ fn join(before: Option<Preamble>, title: Option<Heading>) -> Option<(Preamble, O
             (text, Some(before.span.start..end), title.page)
         }
     };
-    if !text::has_more_words(&text, MAX_STRAY_WORDS) {
-        return None;
-    }
     let span = span.unwrap_or(0..0);
     Some((Preamble { text, span }, page))
 }
@@ -348,6 +359,7 @@ pub(super) mod tests {
             title_heading: TitleHeading::Any,
             preamble: None,
             headings,
+            warnings: Vec::new(),
         }
     }
 
@@ -488,9 +500,33 @@ pub(super) mod tests {
         let toc = read(&format!(
             "# 1 A\n{long}\n## 1.0 B\n## 1.1 C\n# X\n{long}\n## Y\n"
         ))?;
-        let expected = ["1 A", "1.0.0 A", "1.0 B", "1.1 C", "X", "X", "Y"];
+        let expected = ["1 A", "1.0.0 A", "1.0 B", "1.1 C", "X", "X (2)", "Y"];
         assert_eq!(identifiers(&toc), expected);
         toc.check(u64::MAX)
+    }
+
+    #[test]
+    fn what_is_left_out_is_said() -> Result<()> {
+        assert!(read("# T\n\n## A\n\na\n")?.notes.warnings.is_empty());
+        for markdown in [
+            "A few words.\n\n# A\n# B\n",
+            "# T\n\nA few words.\n\n## A\n",
+        ] {
+            let warnings = read(markdown)?.notes.warnings;
+            assert!(
+                matches!(&warnings[..], [warning] if warning.contains("before the first section")),
+                "{warnings:?}"
+            );
+        }
+        let warnings = read("---\ntitle: A: b\n---\n# A\n# B\n")?.notes.warnings;
+        assert!(warnings[0].contains("not YAML"), "{warnings:?}");
+        assert!(
+            read("---\n\n# A\n\n---\n\n# B\n")?
+                .notes
+                .warnings
+                .is_empty()
+        );
+        Ok(())
     }
 
     #[test]

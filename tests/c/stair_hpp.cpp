@@ -315,6 +315,8 @@ int main(int argc, char** argv) {
     known_questions(one);
     answers(retriever, asked);
     keeps(one, asked, scratch + ".cache");
+    const stair::model moved = std::move(one);
+    CHECK(is(stair::retriever::try_make(one, asked), stair::errc::null_pointer));
   }
   logging(model_path);
 #ifndef STAIR_NO_EXCEPTIONS

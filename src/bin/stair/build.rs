@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use stair::index::{BuildOptions, BuildReport, build};
 use stair::prompt::Template;
 use stair::toc::{ReadOptions, Toc};
-use stair::{Error, files, questions, toc};
+use stair::{Error, RetrieverOptions, files, questions, toc};
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -14,7 +14,7 @@ use std::process::ExitCode;
 /// Make an index from a document
 #[derive(clap::Args)]
 pub struct Args {
-    /// The document: Markdown, or a toc.json
+    /// The document: Markdown, or a toc.json (docs/toc-json.md)
     document: PathBuf,
     #[command(flatten)]
     vocabulary: Vocabulary,
@@ -106,14 +106,37 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     bar.finish_and_clear();
     files::write_atomically(&output, &bytes)?;
 
+    let mut warnings = toc.notes.warnings.clone();
+    warnings.extend(context.and_then(|context| little_room(&report, context)));
     if args.json {
         let mut report = report_json(&output, &toc, &report, context);
         report["questions"] = options.asked.len().into();
+        report["warnings"] = warnings.into();
         output::json_line(&report)?;
     } else {
         print_report(&output, &toc, &report, context, options.asked.len())?;
+        let mut out = io::stdout().lock();
+        for warning in warnings {
+            writeln!(out, "  warning: {warning}")?;
+        }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// What to do where the model's `context` leaves less than a retriever keeps for a question by default.
+fn little_room(report: &BuildReport, context: u32) -> Option<String> {
+    let default = RetrieverOptions::default().max_question_tokens;
+    let left = context.saturating_sub(report.prefix_tokens + report.longest_title_tokens);
+    if left >= default {
+        return None;
+    }
+    let remedy = match left {
+        0..64 => String::new(),
+        _ => format!("retrieve with --max-question-tokens {left}, "),
+    };
+    Some(format!(
+        "the contents leave {left} of the model's {context} tokens for a question, and {default} are asked for by default: {remedy}split the document, or use a model with a longer context"
+    ))
 }
 
 fn print_report(
@@ -144,17 +167,11 @@ fn print_report(
     let prefix = thousands(report.prefix_tokens.into());
     match context {
         Some(context) => {
-            let context_text = thousands(context.into());
+            let context = thousands(context.into());
             writeln!(
                 out,
-                "  contents prompt    {prefix} of the model's {context_text} tokens"
+                "  contents prompt    {prefix} of the model's {context} tokens"
             )?;
-            if report.prefix_tokens + longest_title_tokens + 64 > context {
-                writeln!(
-                    out,
-                    "  warning: that leaves no room for a question; split the document or use a model with a longer context"
-                )?;
-            }
         }
         None => writeln!(out, "  contents prompt    {prefix} tokens")?,
     }

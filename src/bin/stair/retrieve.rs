@@ -49,7 +49,7 @@ pub struct Args {
     /// Print what each answer cost
     #[arg(long)]
     stats: bool,
-    /// Give up on a question after this time
+    /// Give up on a question after this time [default, and 0: never]
     #[arg(long, value_name = "MS")]
     timeout_ms: Option<u64>,
     /// Threads that compute [default: all that the process may use]
@@ -147,7 +147,10 @@ impl Args {
             ScoringArg::Local => Scoring::Local,
         };
         options.lexical_weight = lexical_weight;
-        options.timeout = self.timeout_ms.map(Duration::from_millis);
+        options.timeout = self
+            .timeout_ms
+            .filter(|&ms| ms > 0)
+            .map(Duration::from_millis);
         options
     }
 }
@@ -198,6 +201,9 @@ fn from_stdin(asking: &Asking<'_>) -> Result<ExitCode, Failure> {
         let mut line = Vec::new();
         let read = lines.1.read_until(b'\n', &mut line);
         lines.0 += 1;
+        if lines.0 == 1 && line.starts_with(BYTE_ORDER_MARK) {
+            line.drain(..BYTE_ORDER_MARK.len());
+        }
         match read {
             Ok(0) => None,
             Ok(_) => Some((lines.0, Ok(line))),
@@ -240,6 +246,9 @@ fn from_stdin(asking: &Asking<'_>) -> Result<ExitCode, Failure> {
         Ok(ExitCode::SUCCESS)
     })
 }
+
+/// What some editors put before a file's first line; no part of a question.
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
 /// Lines that are read before the answers of earlier ones are printed, for each caller.
 const AHEAD: usize = 16;
