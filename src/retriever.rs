@@ -214,8 +214,7 @@ impl Retriever {
         let search = SearchOptions {
             k,
             scoring: options.scoring,
-            // Measured: one at a time is cheapest for one title; for more, two share a decode.
-            width: if k == 1 { 1 } else { 2 },
+            width: 1,
         };
         // Before the words are looked at: it refuses what is too long.
         let mut asked = generator.question(&self.index, question, search)?;
@@ -225,12 +224,18 @@ impl Retriever {
         let (request, lexical) = (Arc::make_mut(&mut asked), Arc::make_mut(&mut scores));
         self.lexicon().score(question, lexical);
         let lexical = lexical.sections();
-        drafts::choose(lexical, weight, &mut request.drafts);
+        // The search wants finite numbers, which the product of two need not be.
+        let weighed = |weight: f32| {
+            lexical
+                .iter()
+                .map(move |score| (weight * score).min(f32::MAX))
+        };
         if weight > 0.0 {
-            // The search wants finite numbers, which the product of two need not be.
-            let weigh = |score: &f32| (weight * score).min(f32::MAX);
-            request.prior.extend(lexical.iter().map(weigh));
+            request.prior.extend(weighed(weight));
         }
+        let says = if weight > 0.0 { weight } else { drafts::WEIGHT };
+        request.expected.extend(weighed(says));
+        drafts::choose(lexical, &request.expected, &mut request.drafts);
         let outcome = generator.ask(Some(asked), &options.cancel, started, options.timeout)?;
         let lexical = (weight > 0.0).then_some(lexical);
         let hits = outcome.found.iter().filter_map(|found| {

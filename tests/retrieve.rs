@@ -261,7 +261,7 @@ fn brute_force(
             let mut after_question = Vec::new();
             batch.clear();
             batch.push(asking, at, tokens, tokens.len() - 1);
-            context.fork(Seq::PREFIX, asking).expect("forks");
+            context.fork(Seq::PREFIX, asking, at).expect("forks");
             let mut first = |_: usize, logits: &[f32]| {
                 after_question = logits.to_vec();
                 Ok(())
@@ -282,7 +282,9 @@ fn brute_force(
                 let mut sums: Vec<f64> = Vec::new();
                 for (seq, (_, title)) in (2..).map(Seq).zip(titles) {
                     sums.push(log_softmax(&after_question, title[0]));
-                    context.fork(asking, seq).expect("forks");
+                    context
+                        .fork(asking, seq, before.len() as u32)
+                        .expect("forks");
                     // The terminator is scored and never decoded.
                     batch.push(seq, before.len() as u32, &title[..title.len() - 1], 0);
                 }

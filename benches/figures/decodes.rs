@@ -59,7 +59,7 @@ pub fn measure(model: &Path, report: &mut Report) -> Anything {
 /// is counted, which other programs do not lengthen.
 fn one(context: &mut Context<'_>, tokens: &[u32], threads: u32) -> Anything<Duration> {
     const SEQ: Seq = Seq(1);
-    context.fork(Seq::PREFIX, SEQ)?;
+    context.fork(Seq::PREFIX, SEQ, context.length(Seq::PREFIX))?;
     let mut batch = Batch::default();
     batch.push(SEQ, context.length(SEQ), tokens, tokens.len() - 1);
     let (wall, cpu) = (Instant::now(), clock::thread());

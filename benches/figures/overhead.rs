@@ -149,8 +149,8 @@ impl LanguageModel for Metered<'_> {
         self.context.capacity()
     }
 
-    fn fork(&mut self, from: Seq, to: Seq) -> Result<()> {
-        self.sequences(|context| context.fork(from, to))
+    fn fork(&mut self, from: Seq, to: Seq, length: u32) -> Result<()> {
+        self.sequences(|context| context.fork(from, to, length))
     }
 
     fn clear(&mut self, seq: Seq) -> Result<()> {

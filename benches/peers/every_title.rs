@@ -72,7 +72,7 @@ impl Serving for EveryTitle {
         };
         let mut tokens = ask.tokens.len();
         self.context.clear(QUESTION)?;
-        self.context.fork(Seq::PREFIX, QUESTION)?;
+        self.context.fork(Seq::PREFIX, QUESTION, self.prefix)?;
         let mut batch = Batch::default();
         batch.push(QUESTION, self.prefix, &ask.tokens, ask.tokens.len() - 1);
         let titles = &self.titles;
@@ -94,7 +94,7 @@ impl Serving for EveryTitle {
                 // The terminator is never decoded: its probability is in the row before it.
                 && batch.token_count() + title.tokens.len() - 1 <= BATCH
             {
-                self.context.fork(QUESTION, seq)?;
+                self.context.fork(QUESTION, seq, start)?;
                 batch.push(seq, start, &title.tokens[..title.tokens.len() - 1], 0);
                 seq.0 += 1;
             }

@@ -295,8 +295,15 @@ impl LanguageModel for Context<'_> {
         self.capacity
     }
 
-    fn fork(&mut self, from: Seq, to: Seq) -> Result<()> {
+    fn fork(&mut self, from: Seq, to: Seq, length: u32) -> Result<()> {
         let (source, target) = (self.check_seq(from)?, self.check_seq(to)?);
+        let held = self.lengths[source];
+        if length > held {
+            return Err(Error::Internal(format!(
+                "a fork of {length} tokens of sequence {}, which has {held}",
+                from.0
+            )));
+        }
         if self.lengths[target] != 0 || source == target {
             return Err(Error::Internal(format!(
                 "fork to sequence {}, which is in use",
@@ -304,9 +311,9 @@ impl LanguageModel for Context<'_> {
             )));
         }
         self.llama
-            .kv_cache_seq_cp(i32::from(from.0), i32::from(to.0), None, None)
+            .kv_cache_seq_cp(i32::from(from.0), i32::from(to.0), None, Some(length))
             .map_err(|error| Error::Decode(error.to_string()))?;
-        self.lengths[target] = self.lengths[source];
+        self.lengths[target] = length;
         Ok(())
     }
 

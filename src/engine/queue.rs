@@ -35,6 +35,8 @@ pub(crate) struct Question {
     pub search: SearchOptions,
     /// What is added to the score of each section's title, by section id; empty for nothing.
     pub prior: Vec<f32>,
+    /// How likely each section is by its words; see [`crate::search::Hints::expected`].
+    pub expected: Vec<f32>,
     /// Sections whose titles are worth evaluating with the question, the likeliest first.
     pub drafts: Vec<u32>,
 }

@@ -32,7 +32,12 @@ struct Flight {
     outcome: Outcome,
     started: Instant,
     phase: Phase,
+    /// Number of tokens of prefix and question.
+    after: u32,
 }
+
+/// Most questions in flight at which each evaluates ahead of its turn.
+const FEW: usize = 3;
 
 enum Phase {
     /// The question itself is to be decoded.
@@ -206,6 +211,7 @@ impl<'a, M: LanguageModel> Worker<'a, M> {
                 outcome,
                 started: Instant::now(),
                 phase: Phase::Ask,
+                after: 0,
             });
         }
         self.fresh = false;
@@ -353,21 +359,20 @@ impl<'a, M: LanguageModel> Worker<'a, M> {
         let tokens = &question.tokens;
         let before = self.index.prefix().len() as u32;
         let after = before + tokens.len() as u32;
+        flight.after = after;
         let search = &mut self.searches[slot];
         match &mut flight.phase {
             Phase::Ask => {
-                // A wrong guess costs tokens and a right one saves a decode. Where several callers
-                // share the decodes, only tokens count: no drafts, and one beginning at a time.
-                let alone = self.in_flight == 1;
+                // What is evaluated before its turn costs tokens when it was not wanted and saves a
+                // decode when it was; and the more callers share a decode, the less it costs.
+                let few = self.in_flight <= FEW;
                 let hints = Hints {
                     prior: &question.prior,
-                    drafts: if alone { &question.drafts } else { &[] },
+                    drafts: &question.drafts,
+                    expected: if few { &question.expected } else { &[] },
                 };
                 let spare = capacity.spare(tokens.len());
-                let mut options = question.search;
-                if !alone {
-                    options.width = 1;
-                }
+                let options = question.search;
                 let (trie, room) = (self.index.trie(), self.division.room);
                 let plan = match search.start(trie, options, room, hints, spare) {
                     Ok(plan) => plan,
@@ -381,7 +386,7 @@ impl<'a, M: LanguageModel> Worker<'a, M> {
                     return Ok(());
                 }
                 for taken in 0..=plan.drafts {
-                    self.model.fork(Seq::PREFIX, Seq(base.0 + taken))?;
+                    self.model.fork(Seq::PREFIX, Seq(base.0 + taken), before)?;
                 }
                 self.batch
                     .push_opened(base, plan.drafts, before, tokens, &plan.opening);
@@ -490,8 +495,9 @@ impl<'a, M: LanguageModel> Worker<'a, M> {
                         self.model.clear(Seq(base.0 + cleared))?;
                     }
                     for step in plan.steps.iter().filter(|step| step.slot != step.parent) {
-                        self.model
-                            .fork(Seq(base.0 + step.parent), Seq(base.0 + step.slot))?;
+                        let (parent, slot) = (Seq(base.0 + step.parent), Seq(base.0 + step.slot));
+                        let length = flight.after + step.parent_depth;
+                        self.model.fork(parent, slot, length)?;
                     }
                     if plan.steps.is_empty() {
                         let mut outcome = std::mem::take(&mut flight.outcome);

@@ -109,16 +109,21 @@ impl<'a> Trie<'a> {
         (node != NodeId::ROOT).then_some(self.nodes.get(node.0 as usize)?.token)
     }
 
-    /// For every node the largest `value` of the sections whose titles lead through it, minus
-    /// infinity where there are none. One pass from the last node to the first, because children
-    /// come after their parents; the memory of `best` is used again.
-    pub(crate) fn best_below(&self, value: impl Fn(u32) -> f32, best: &mut Vec<f32>) {
-        best.clear();
-        best.resize(self.len(), f32::NEG_INFINITY);
+    /// For every node the `value`s of the sections whose titles lead through it, put together by
+    /// `join`, for which minus infinity is nothing. One pass from the last node to the first, because
+    /// children come after their parents; the memory of `folded` is used again.
+    pub(crate) fn fold_up(
+        &self,
+        value: impl Fn(u32) -> f32,
+        join: impl Fn(f32, f32) -> f32,
+        folded: &mut Vec<f32>,
+    ) {
+        folded.clear();
+        folded.resize(self.len(), f32::NEG_INFINITY);
         // Each node's children end where those of the node after it begin. Cutting them off there
         // keeps this to one pass over nodes that changed, too.
-        let mut end = best.len();
-        for at in (0..best.len()).rev() {
+        let mut end = folded.len();
+        for at in (0..folded.len()).rev() {
             let first = self
                 .nodes
                 .get(at)
@@ -127,7 +132,7 @@ impl<'a> Trie<'a> {
             let own = self
                 .section(NodeId(at as u32))
                 .map_or(f32::NEG_INFINITY, &value);
-            best[at] = best[first..end].iter().copied().fold(own, f32::max);
+            folded[at] = folded[first..end].iter().copied().fold(own, &join);
             end = first;
         }
     }
@@ -291,7 +296,7 @@ mod tests {
             let trie = Trie::new(&nodes);
             let value = |section: u32| (section * seed % 37) as f32 - 20.0;
             let mut found = vec![f32::NAN; 3];
-            trie.best_below(value, &mut found);
+            trie.fold_up(value, f32::max, &mut found);
             let expected: Vec<f32> =
                 (0..trie.len()).map(|node| best(trie, NodeId(node as u32), &value)).collect();
             prop_assert_eq!(found, expected);
@@ -303,7 +308,7 @@ mod tests {
         ) {
             let trie = Trie::new(&nodes);
             let mut found = Vec::new();
-            trie.best_below(|section| section as f32, &mut found);
+            trie.fold_up(|section| section as f32, f32::max, &mut found);
             prop_assert_eq!(found.len(), trie.len());
         }
     }

@@ -12,17 +12,17 @@ const MOST: usize = 3;
 /// and 0.4 the cost is the same within 2 %.
 const LEAST: f64 = 0.2;
 
-/// How much a unit of lexical score says when the caller gives no weight.
-const WEIGHT: f32 = 1.0;
+/// How much a unit of lexical score says when the caller gives no weight. Between 0.5 and 1.5 the cost
+/// is the same.
+pub(super) const WEIGHT: f32 = 1.0;
 
 /// Writes the sections to draft to `drafts`, the likeliest first. Probabilities are the softmax of
-/// `weight` times `scores`, over the sections that share a word with the question.
-pub(super) fn choose(scores: &[f32], weight: f32, drafts: &mut Vec<u32>) {
+/// `expected`, over the sections that have a lexical score above 0 in `scores`.
+pub(super) fn choose(scores: &[f32], expected: &[f32], drafts: &mut Vec<u32>) {
     drafts.clear();
-    let weight = if weight > 0.0 { weight } else { WEIGHT };
-    let weigh = |score: f32| f64::from(weight) * f64::from(score);
+    let weigh = |section: u32| f64::from(expected[section as usize]);
     let score = |section: u32| scores[section as usize];
-    for (section, _) in (0..).zip(scores).filter(|(_, score)| **score > 0.0) {
+    for (section, _) in (0u32..).zip(scores).filter(|(_, score)| **score > 0.0) {
         let better = |other: &u32| score(*other) >= score(section);
         let rank = drafts.partition_point(better);
         if rank < MOST {
@@ -31,10 +31,12 @@ pub(super) fn choose(scores: &[f32], weight: f32, drafts: &mut Vec<u32>) {
         }
     }
     let Some(&best) = drafts.first() else { return };
-    let best = weigh(score(best));
-    let shared = scores.iter().filter(|score| **score > 0.0);
-    let all: f64 = shared.map(|&score| (weigh(score) - best).exp()).sum();
-    drafts.retain(|&section| (weigh(score(section)) - best).exp() >= LEAST * all);
+    let best = weigh(best);
+    let shared = (0u32..).zip(scores).filter(|(_, score)| **score > 0.0);
+    let all: f64 = shared
+        .map(|(section, _)| (weigh(section) - best).exp())
+        .sum();
+    drafts.retain(|&section| (weigh(section) - best).exp() >= LEAST * all);
 }
 
 #[cfg(all(test, feature = "building"))]
@@ -51,12 +53,18 @@ mod tests {
         let toc = read_markdown(text.as_bytes(), "Pets", &ReadOptions::default()).expect("reads");
         let (bytes, _) = build(&toc, &Bytes, &BuildOptions::default(), &|_| ()).expect("builds");
         let lexicon = Lexicon::new(&Index::from_bytes(&bytes).expect("opens"));
-        let drafts = |question, weight| {
+        let drafts = |question, weight: f32| {
+            let scores = lexicon.scores(question);
+            let weigh = |score: &f32| (weight * *score).min(f32::MAX);
             let mut drafts = vec![9];
-            choose(&lexicon.scores(question), weight, &mut drafts);
+            choose(
+                &scores,
+                &scores.iter().map(weigh).collect::<Vec<_>>(),
+                &mut drafts,
+            );
             drafts
         };
-        assert_eq!(drafts("birds", 0.0), [2]);
+        assert_eq!(drafts("birds", WEIGHT), [2]);
         assert_eq!(drafts("dogs", 1.0), [1, 0]);
         // A large weight leaves no doubt, and one beyond all numbers does no harm.
         assert_eq!(drafts("dogs", 1e3), [1]);

@@ -127,6 +127,7 @@ impl Generator {
                 tokens: Vec::new(),
                 search,
                 prior: Vec::new(),
+                expected: Vec::new(),
                 drafts: Vec::new(),
             })
         });
@@ -134,6 +135,7 @@ impl Generator {
         let question = Arc::make_mut(&mut shared);
         question.search = search;
         question.prior.clear();
+        question.expected.clear();
         question.drafts.clear();
         self.encode(index, text, question)?;
         Ok(shared)

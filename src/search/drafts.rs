@@ -3,9 +3,9 @@
 //! nothing else.
 
 use super::Room;
-use super::frontier::Beginning;
 use super::plan::{Plan, Step};
 use super::states::States;
+use super::walk::Walk;
 use crate::index::trie::{NodeId, Trie};
 use std::ops::Range;
 
@@ -13,21 +13,6 @@ use std::ops::Range;
 #[derive(Debug, Default)]
 pub(super) struct Drafts {
     titles: Titles,
-    /// For each step of the plan, how far its rows have come.
-    pub progress: Vec<Progress>,
-}
-
-/// A step of drafts whose rows come in: a run of tokens, which may pass several branchings.
-#[derive(Debug, Clone)]
-pub(super) struct Progress {
-    /// In the plan's tokens, from the one whose row comes next.
-    pub rows: Range<usize>,
-    /// Where the chain begins that this token is in.
-    pub chain: usize,
-    /// The node after this token.
-    pub node: NodeId,
-    /// The beginning that the chain continues; none when no title below counts any more.
-    pub beginning: Option<Beginning>,
 }
 
 /// What is left of the drafts' titles after the opening, terminators left out.
@@ -41,7 +26,6 @@ impl Drafts {
     pub fn clear(&mut self) {
         self.titles.tokens.clear();
         self.titles.titles.clear();
-        self.progress.clear();
     }
 
     /// Plans to evaluate the titles of `sections`, as many as there is room for, after the opening
@@ -53,24 +37,30 @@ impl Drafts {
         sections: &[u32],
         (room, mut spare): (Room, usize),
         states: &mut States,
-        plan: &mut Plan,
+        (plan, walks): (&mut Plan, &mut Vec<Walk>),
     ) {
+        let opening = plan.opening.len();
+        let mut held = 0;
         for &section in sections {
             let Some(len) = self.titles.push(trie, opened, section) else {
                 continue;
             };
-            let depth = plan.opening.len() + len;
-            let fits = len <= spare && states.live_tokens() + depth <= room.tokens;
-            if !fits || states.lend_slot(room.states, depth as u32).is_none() {
+            held += opening + len;
+            let fits = len <= spare && held <= room.tokens && self.titles.len() < room.states;
+            if !fits {
                 self.titles.pop();
                 break;
             }
             spare -= len;
-            plan.drafts += 1;
         }
         self.titles.sort();
+        for title in &self.titles.titles {
+            // All slots are free, so the titles get the first ones in order.
+            let taken = states.take_slot(room.states, (opening + title.len()) as u32);
+            plan.drafts += u16::from(taken.is_some());
+        }
         let all = 0..self.titles.len();
-        plan_group(&self.titles, trie, opened, all, 0, &mut self.progress, plan);
+        plan_group(&self.titles, trie, opened, all, 0, walks, plan);
     }
 }
 
@@ -126,7 +116,7 @@ fn plan_group(
     node: NodeId,
     group: Range<usize>,
     depth: usize,
-    progress: &mut Vec<Progress>,
+    walks: &mut Vec<Walk>,
     plan: &mut Plan,
 ) {
     let Some(last) = group.clone().last() else {
@@ -144,14 +134,16 @@ fn plan_group(
     }
     if let Some(&first) = plan.tokens.get(start) {
         let tokens = start..plan.tokens.len();
-        progress.push(Progress {
+        let slot = 1 + group.start as u16;
+        walks.push(Walk {
             rows: tokens.clone(),
             chain: start,
             node: trie.child(node, first).unwrap_or(node),
+            slot,
             beginning: None,
         });
         plan.steps.push(Step {
-            slot: 1 + group.start as u16,
+            slot,
             followers: (group.len() - 1) as u16,
             parent: 0,
             parent_depth: (plan.opening.len() + depth) as u32,
@@ -167,7 +159,7 @@ fn plan_group(
         at = part.end;
         // A title without a next token is complete.
         if next.is_some() {
-            plan_group(titles, trie, after, part, end, progress, plan);
+            plan_group(titles, trie, after, part, end, walks, plan);
         }
     }
 }

@@ -21,10 +21,12 @@ mod drafts;
 mod frontier;
 pub mod logits;
 pub mod model;
+mod outlook;
 mod plan;
 mod prior;
 mod ranking;
 mod states;
+mod walk;
 
 use crate::error::{Error, Result};
 use crate::index::trie::{NodeId, Trie};
@@ -32,10 +34,12 @@ use drafts::Drafts;
 use frontier::{Beginning, Frontier};
 use logits::log_sum_exp;
 use model::{Batch, LanguageModel, Seq};
+use outlook::Outlook;
 pub use plan::{Plan, Step};
 use prior::Prior;
 use ranking::Ranking;
 use states::States;
+use walk::Walk;
 
 /// How titles are scored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -55,7 +59,8 @@ pub struct SearchOptions {
     pub k: usize,
     /// How titles are scored.
     pub scoring: Scoring,
-    /// Number of beginnings to evaluate together in one decode; at least 1.
+    /// Number of beginnings to evaluate together in one decode, beside those that lead to likely
+    /// titles ([`Hints::expected`]); at least 1.
     pub width: usize,
 }
 
@@ -79,6 +84,10 @@ pub struct Hints<'a> {
     /// Sections whose titles are evaluated with the question, the likeliest first. They change what
     /// an answer costs and not what it is; logits that are not numbers fail it there too.
     pub drafts: &'a [u32],
+    /// How likely each section is by other evidence, by section id: logarithms, up to a constant. With
+    /// it a search follows likely titles to their ends before it is their turn. It changes what an
+    /// answer costs and not what it is; an empty one says nothing.
+    pub expected: &'a [f32],
 }
 
 /// A finished title.
@@ -101,14 +110,25 @@ pub struct Search {
     options: SearchOptions,
     room: Room,
     prior: Prior,
+    outlook: Outlook,
     frontier: Frontier,
     states: States,
     ranking: Ranking,
     drafts: Drafts,
     opened: Opened,
     plan: Plan,
-    /// For each step of the plan, what its rows lead to.
-    pending: Vec<Pending>,
+    /// For each step of the plan, how far its rows have come.
+    walks: Vec<Walk>,
+    /// The best beginnings, while a plan is made.
+    considered: Vec<Considered>,
+}
+
+/// A beginning that a plan may evaluate.
+#[derive(Debug, Clone, Copy)]
+struct Considered {
+    beginning: Beginning,
+    /// The score that the likeliest title below it will probably have.
+    expected: f64,
 }
 
 /// How far the rows of question and opening have come.
@@ -118,18 +138,6 @@ struct Opened {
     /// The node after the whole opening.
     node: NodeId,
     log_prob: f64,
-}
-
-/// A chain under evaluation: a beginning, and its descendants as long as each is an only child.
-#[derive(Debug, Clone, Copy)]
-struct Pending {
-    state: u32,
-    /// The node after the token whose row comes next.
-    node: NodeId,
-    log_prob: f64,
-    legal: f64,
-    /// Rows still to come.
-    rows: usize,
 }
 
 impl Default for Search {
@@ -152,6 +160,7 @@ impl Search {
                 tokens: usize::MAX,
             },
             prior: Prior::default(),
+            outlook: Outlook::default(),
             frontier: Frontier::default(),
             states: States::default(),
             ranking: Ranking::default(),
@@ -162,7 +171,8 @@ impl Search {
                 log_prob: 0.0,
             },
             plan: Plan::default(),
-            pending: Vec::new(),
+            walks: Vec::new(),
+            considered: Vec::new(),
         }
     }
 
@@ -188,11 +198,13 @@ impl Search {
         self.frontier.clear();
         self.ranking.clear(options.k);
         self.plan.clear();
-        self.pending.clear();
+        self.walks.clear();
         self.drafts.clear();
         let mut node = NodeId::ROOT;
         // Local scores cost nothing where there is no choice.
         let exact = options.scoring == Scoring::Exact;
+        let expected = if exact { hints.expected } else { &[] };
+        self.outlook.set(trie, expected);
         while let Some((token, child)) = trie.only_child(node) {
             if !exact || trie.section(child).is_some() || self.plan.opening.len() == spare {
                 break;
@@ -214,7 +226,7 @@ impl Search {
                 hints.drafts,
                 (room, spare - opening),
                 &mut self.states,
-                &mut self.plan,
+                (&mut self.plan, &mut self.walks),
             );
         }
         Ok(&self.plan)
@@ -251,24 +263,65 @@ impl Search {
     /// [`Error::Internal`] when there is less room than [`Room`] asks for.
     pub fn plan(&mut self, trie: Trie<'_>) -> Result<&Plan> {
         self.plan.clear();
-        self.pending.clear();
-        self.drafts.progress.clear();
-        self.states.collect_retired(&mut self.plan.cleared);
-        while self.pending.len() < self.options.width.max(1) {
-            let Some(beginning) = self.frontier.pop_at_least(self.ranking.bound()) else {
-                break;
-            };
-            if !self.evaluate(trie, beginning) {
+        self.walks.clear();
+        self.states.sweep(&mut self.plan.cleared);
+        let least = self.consider(trie);
+        let mut considered = std::mem::take(&mut self.considered);
+        let mut has_room = true;
+        for (
+            rank,
+            &Considered {
+                beginning,
+                expected,
+            },
+        ) in considered.iter().enumerate()
+        {
+            let ahead = self.outlook.is_known() && expected >= least;
+            let due = rank < self.options.width.max(1) || ahead;
+            has_room = has_room && (!due || self.evaluate(trie, beginning, ahead));
+            if !due || !has_room {
                 self.frontier.push(beginning);
-                if self.pending.is_empty() {
-                    return Err(Error::Internal(
-                        "a search has no room for one title".to_owned(),
-                    ));
-                }
-                break;
             }
         }
-        Ok(&self.plan)
+        let is_over = considered.is_empty();
+        considered.clear();
+        self.considered = considered;
+        match self.walks.is_empty() && !is_over {
+            true => Err(Error::Internal(
+                "a search has no room for one title".to_owned(),
+            )),
+            false => Ok(&self.plan),
+        }
+    }
+
+    /// Takes the best beginnings out of the frontier. Returns the score that the last of the best
+    /// titles will probably have: what is expected to score less is left for later.
+    fn consider(&mut self, trie: Trie<'_>) -> f64 {
+        let most = match self.outlook.is_known() {
+            true => CONSIDERED.max(self.options.width),
+            false => self.options.width.max(1),
+        };
+        while self.considered.len() < most
+            && let Some(beginning) = self.frontier.pop_at_least(self.ranking.bound())
+        {
+            let expected = match self.outlook.title_below(trie, beginning.node) {
+                Some((end, share)) => beginning.log_prob + share + self.prior.best_below(end),
+                None => f64::NEG_INFINITY,
+            };
+            self.considered.push(Considered {
+                beginning,
+                expected,
+            });
+        }
+        let better = |score: f64| {
+            let expected = self.considered.iter().map(|considered| considered.expected);
+            let found = self.ranking.best().iter().map(|found| found.score);
+            expected.chain(found).filter(|&other| other > score).count()
+        };
+        let expected = self.considered.iter().map(|considered| considered.expected);
+        expected
+            .filter(|&score| better(score) < self.options.k)
+            .fold(f64::INFINITY, f64::min)
     }
 
     /// The plan that was made last.
@@ -284,76 +337,48 @@ impl Search {
     /// [`Error::Decode`] for logits that are not numbers; [`Error::Internal`] for a row that was
     /// not asked for.
     pub fn absorb(&mut self, trie: Trie<'_>, step: usize, logits: &[f32]) -> Result<()> {
-        if step < self.drafts.progress.len() {
-            return self.absorb_draft(trie, step, logits);
-        }
-        let Some(pending) = self.pending.get_mut(step).filter(|p| p.rows > 0) else {
+        let Some(walk) = self.walks.get_mut(step) else {
             return Err(unasked());
         };
-        pending.rows -= 1;
-        if pending.rows > 0 {
-            // Inside a chain: the next token is certain to the trie, but not to the model.
-            if let Some((token, child)) = trie.only_child(pending.node) {
-                let log_prob = log_prob(logits, token, log_sum_exp(logits)?)?;
-                pending.log_prob += log_prob;
-                pending.legal += log_prob;
-                pending.node = child;
+        let Some(row) = walk.rows.next() else {
+            return Err(unasked());
+        };
+        let next = (!walk.rows.is_empty()).then(|| self.plan.tokens[row + 1]);
+        if row == walk.chain && walk.beginning.is_none() {
+            // Evaluated before its turn: from now on as if it had been that.
+            walk.beginning = self.frontier.take(walk.node);
+            if let Some(beginning) = &walk.beginning {
+                self.states.remove_child(beginning.state);
             }
-            return Ok(());
         }
-        let Pending {
-            state,
-            node,
-            log_prob,
-            legal,
-            ..
-        } = *pending;
-        self.branch(trie, state, node, (log_prob, legal), logits)?;
-        if self.states.children(state) == 0 {
-            self.states.retire(state);
-        }
-        Ok(())
-    }
-
-    /// The same for a step of drafts: it takes the beginnings that it leads through out of the
-    /// frontier, as if each had been evaluated in its turn.
-    fn absorb_draft(&mut self, trie: Trie<'_>, step: usize, logits: &[f32]) -> Result<()> {
-        let Some(progress) = self.drafts.progress.get_mut(step) else {
-            return Err(unasked());
-        };
-        let Some(row) = progress.rows.next() else {
-            return Err(unasked());
-        };
-        let next = (!progress.rows.is_empty()).then(|| self.plan.tokens[row + 1]);
-        if row == progress.chain {
-            progress.beginning = self.frontier.take(progress.node);
-        }
-        let node = progress.node;
+        let node = walk.node;
         if let (Some(next), Some((token, child))) = (next, trie.only_child(node))
             && next == token
         {
-            if let Some(beginning) = &mut progress.beginning {
+            // Inside a chain: the next token is certain to the trie, but not to the model.
+            if let Some(beginning) = &mut walk.beginning {
                 let log_prob = log_prob(logits, token, log_sum_exp(logits)?)?;
                 beginning.log_prob += log_prob;
                 beginning.legal += log_prob;
             }
-            progress.node = child;
+            walk.node = child;
             return Ok(());
         }
-        let chain = progress.chain..row + 1;
-        progress.chain = row + 1;
+        let chain = walk.chain..row + 1;
+        walk.chain = row + 1;
         if let Some(child) = next.and_then(|next| trie.child(node, next)) {
-            progress.node = child;
+            walk.node = child;
         }
-        let Some(beginning) = progress.beginning.take() else {
+        let (slot, beginning) = (walk.slot, walk.beginning.take());
+        let Some(beginning) = beginning else {
             return Ok(());
         };
-        self.states.remove_child(beginning.state);
-        let state = self
-            .states
-            .push_released(beginning.state, &self.plan.tokens[chain]);
+        let tokens = &self.plan.tokens[chain];
+        let state = self.states.push(beginning.state, slot, tokens);
         let scored = (beginning.log_prob, beginning.legal);
-        self.branch(trie, state, node, scored, logits)
+        self.branch(trie, state, node, scored, logits)?;
+        self.states.leave_if_childless(state);
+        Ok(())
     }
 
     /// The best titles so far, best first; final when a plan has no steps.
@@ -417,84 +442,80 @@ impl Search {
         Ok(())
     }
 
-    /// Plans to evaluate `beginning` together with the chain that follows it; false when there is
-    /// no room for it in this plan.
-    fn evaluate(&mut self, trie: Trie<'_>, beginning: Beginning) -> bool {
+    /// Plans to evaluate `beginning` together with the chain that follows it, or, `ahead` of what
+    /// this shows, with the way to the likeliest title below; false when there is no room for it in
+    /// this plan.
+    fn evaluate(&mut self, trie: Trie<'_>, beginning: Beginning, ahead: bool) -> bool {
         let Beginning {
-            log_prob,
-            legal,
-            node,
-            token,
-            state,
-            ..
+            node, token, state, ..
         } = beginning;
         let start = self.plan.tokens.len();
         let parent = self.states.nearest_live(state);
         self.states
             .tokens_between(parent, state, &mut self.plan.tokens);
-        let chain_start = self.plan.tokens.len();
+        let chain = self.plan.tokens.len();
         self.plan.tokens.push(token);
         let mut last = node;
-        while let Some((token, child)) = trie.only_child(last) {
-            if trie.section(child).is_some() {
+        loop {
+            let next = trie.only_child(last);
+            let next = next.filter(|(_, child)| trie.section(*child).is_none());
+            let likely = || self.outlook.step(trie, node, last).filter(|_| ahead);
+            let Some((token, child)) = next.or_else(likely) else {
                 break;
-            }
+            };
             self.plan.tokens.push(token);
             last = child;
         }
         let tokens = start..self.plan.tokens.len();
-        let chain = chain_start..tokens.end;
-        let depth = self.states.depth(state) as usize + chain.len();
+        let more = tokens.end - chain;
 
         let parent_depth = self.states.depth(parent);
         let parent_slot = self.states.slot(parent).unwrap_or_default();
-        // The last child of a state needs no copy of it: the state just grows.
-        let grows = parent == state && state != States::ROOT && self.states.children(state) == 1;
-        let added = if grows { chain.len() } else { depth };
-        let slot = match self.make_room(added, parent_slot) {
+        // The last child of a state at a slot's end needs no copy of it: the slot just grows.
+        let grows = parent == state
+            && self.states.is_end_of_slot(state)
+            && self.states.children(state) == 1;
+        let depth = self.states.depth(state) as usize + more;
+        let slot = match self.make_room(if grows { more } else { depth }, parent_slot) {
             false => None,
-            true if grows => self.states.release(state),
-            true => self.find_slot(parent_slot),
+            true if grows => Some(parent_slot),
+            true => self.find_slot(depth as u32, parent_slot),
         };
         let Some(slot) = slot else {
             self.plan.tokens.truncate(start);
             return false;
         };
+        if grows {
+            self.states.grow(slot, more);
+        }
         self.states.remove_child(state);
-        let new = self
-            .states
-            .push(state, slot, &self.plan.tokens[chain.clone()]);
         let (first_row, node) = match self.options.scoring {
-            Scoring::Exact => (chain.start - start, node),
+            Scoring::Exact => (chain, node),
             // Only the chain's last token has alternatives after it.
-            Scoring::Local => (tokens.len() - 1, last),
+            Scoring::Local => (tokens.end - 1, last),
         };
-        self.pending.push(Pending {
-            state: new,
+        self.walks.push(Walk {
+            rows: first_row..tokens.end,
+            chain,
             node,
-            log_prob,
-            legal,
-            rows: tokens.len() - first_row,
+            slot,
+            beginning: Some(beginning),
         });
         self.plan.steps.push(Step {
             slot,
             followers: 0,
             parent: parent_slot,
             parent_depth,
-            first_row,
+            first_row: first_row - start,
             tokens,
         });
-        // A step of this plan may fork from it, so its slot is emptied before the next plan.
-        if !grows && self.states.children(state) == 0 {
-            self.states.retire(state);
-        }
         true
     }
 
-    /// A free slot for a state that continues the one in slot `parent`.
-    fn find_slot(&mut self, parent: u16) -> Option<u16> {
+    /// A slot for `len` tokens that continue what is in slot `parent`.
+    fn find_slot(&mut self, len: u32, parent: u16) -> Option<u16> {
         loop {
-            if let Some(slot) = self.states.take_slot(self.room.states) {
+            if let Some(slot) = self.states.take_slot(self.room.states, len) {
                 return Some(slot);
             }
             if !self.evict(parent) {
@@ -513,22 +534,23 @@ impl Search {
         true
     }
 
-    /// Lets the state give way whose beginnings are least promising; should their turn come after
-    /// all, its tokens are evaluated again. States that this plan uses stay.
+    /// Lets the slot give way whose beginnings are least promising; should their turn come after
+    /// all, its tokens are evaluated again. Slots that this plan uses stay.
     fn evict(&mut self, parent: u16) -> bool {
         let steps = &self.plan.steps;
-        let used =
+        let busy =
             |slot| slot == parent || steps.iter().any(|s| s.slot == slot || s.parent == slot);
-        let busy = |state| self.states.slot(state).is_none_or(used);
-        let victim = self.states.worst(&self.frontier, busy);
-        let Some(slot) = victim.and_then(|victim| self.states.release(victim)) else {
+        let Some(slot) = self.states.worst(&self.frontier, busy) else {
             return false;
         };
-        self.states.free_slot(slot);
+        self.states.evict(slot);
         self.plan.cleared.push(slot);
         true
     }
 }
+
+/// Most beginnings whose likeliest titles are looked at for a plan.
+const CONSIDERED: usize = 8;
 
 fn unasked() -> Error {
     Error::Internal("a row of logits that nobody asked for".to_owned())
@@ -582,7 +604,7 @@ pub fn top_k(
     let mut batch = Batch::default();
     let plan = search.start(trie, options, room, hints, capacity.spare(question.len()))?;
     for slot in 0..=plan.drafts {
-        model.fork(Seq::PREFIX, seq(slot))?;
+        model.fork(Seq::PREFIX, seq(slot), prefix_len)?;
     }
     batch.push_opened(seq(0), plan.drafts, prefix_len, question, &plan.opening);
     let opened = batch.appends().len();
@@ -611,10 +633,10 @@ pub fn top_k(
         }
         batch.clear();
         for step in &plan.steps {
-            if step.slot != step.parent {
-                model.fork(seq(step.parent), seq(step.slot))?;
-            }
             let position = base + step.parent_depth;
+            if step.slot != step.parent {
+                model.fork(seq(step.parent), seq(step.slot), position)?;
+            }
             batch.push(seq(step.slot), position, plan.tokens(step), step.first_row);
         }
         model.decode(&batch, &mut |step, logits| {

@@ -151,13 +151,13 @@ pub trait LanguageModel {
     /// The limits that the caller keeps.
     fn capacity(&self) -> Capacity;
 
-    /// Makes `to`, which is empty, a copy of `from`. Costs no computation and no memory for
-    /// tokens.
+    /// Makes `to`, which is empty, a copy of the first `length` tokens of `from`. Costs no computation
+    /// and no memory for tokens.
     ///
     /// # Errors
     ///
     /// [`crate::Error::Internal`] when a limit is not kept.
-    fn fork(&mut self, from: Seq, to: Seq) -> Result<()>;
+    fn fork(&mut self, from: Seq, to: Seq, length: u32) -> Result<()>;
 
     /// Empties `seq`.
     ///

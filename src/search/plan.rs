@@ -27,7 +27,7 @@ pub struct Step {
     pub followers: u16,
     /// The slot to fork it from; the same as `slot` when it only grows.
     pub parent: u16,
-    /// Number of tokens after the question that the parent holds.
+    /// Number of tokens after the question that it takes over from there; the parent may hold more.
     pub parent_depth: u32,
     /// Logits are needed after the tokens from this one on.
     pub first_row: usize,

@@ -22,7 +22,7 @@ impl Prior {
             return Err(Error::Internal(format!("a prior is {bad}, not finite")));
         }
         let of = |section: u32| prior.get(section as usize).copied().unwrap_or_default();
-        trie.best_below(of, &mut self.best);
+        trie.fold_up(of, f32::max, &mut self.best);
         Ok(())
     }
 

@@ -8,7 +8,7 @@ use std::ops::Range;
 struct State {
     /// The state that it continues; itself for the root.
     parent: u32,
-    /// Where it lives in the model, while it does.
+    /// The slot whose first tokens are the state's, while one has it.
     slot: Option<u16>,
     /// Its tokens after the parent's, in [`States::tokens`].
     tokens: Range<usize>,
@@ -18,21 +18,23 @@ struct State {
     children: u32,
 }
 
+/// What a slot of the model holds: one way through the trie, with all states along it.
+#[derive(Debug, Clone, Copy, Default)]
+struct Held {
+    /// Number of tokens after the question; 0 when the slot is free.
+    len: u32,
+    /// States in it that the frontier continues.
+    states: u32,
+}
+
 /// All states of one search. State 0 is the question's own, in slot 0, and stays.
 #[derive(Debug, Default)]
 pub(super) struct States {
     states: Vec<State>,
     tokens: Vec<u32>,
-    /// States that hold a slot, in no particular order.
-    live: Vec<u32>,
-    /// Slots below `next_slot` that are free again.
-    free: Vec<u16>,
-    next_slot: u16,
-    /// Slots, and their depths, that the last plan still forked from: the model holds them until
-    /// the next one.
-    retired: Vec<(u16, u32)>,
-    /// Tokens over all live and retired states but the root's. What they share counts several
-    /// times, so the model never holds more.
+    slots: Vec<Held>,
+    /// Tokens over all slots but the root's. What they share counts several times, so the model never
+    /// holds more.
     live_tokens: usize,
 }
 
@@ -43,11 +45,9 @@ impl States {
     pub fn clear(&mut self, depth: u32) {
         self.states.clear();
         self.tokens.clear();
-        self.live.clear();
-        self.free.clear();
-        self.retired.clear();
-        self.next_slot = 1;
+        self.slots.clear();
         self.live_tokens = 0;
+        self.slots.push(Held::default());
         self.states.push(State {
             parent: Self::ROOT,
             slot: Some(0),
@@ -57,29 +57,19 @@ impl States {
         });
     }
 
-    /// Adds the state in `slot` that continues `parent` by `tokens`.
+    /// Adds the state that continues `parent` by `tokens`, and whose tokens are the first in `slot`.
     pub fn push(&mut self, parent: u32, slot: u16, tokens: &[u32]) -> u32 {
-        let id = self.push_released(parent, tokens);
-        self.states[id as usize].slot = Some(slot);
-        self.live.push(id);
-        self.live_tokens += self.depth(id) as usize;
-        id
-    }
-
-    /// Adds the state that continues `parent` by `tokens` and that the model does not hold: what
-    /// continues it evaluates them again.
-    pub fn push_released(&mut self, parent: u32, tokens: &[u32]) -> u32 {
         let id = self.states.len() as u32;
         let start = self.tokens.len();
         self.tokens.extend_from_slice(tokens);
-        let depth = self.depth(parent) + tokens.len() as u32;
         self.states.push(State {
             parent,
-            slot: None,
+            slot: Some(slot),
             tokens: start..self.tokens.len(),
-            depth,
+            depth: self.depth(parent) + tokens.len() as u32,
             children: 0,
         });
+        self.slots[usize::from(slot)].states += 1;
         id
     }
 
@@ -99,8 +89,26 @@ impl States {
         self.states[state as usize].children += 1;
     }
 
+    /// Counts one beginning less; after the last one nobody asks for the state any more.
     pub fn remove_child(&mut self, state: u32) {
         self.states[state as usize].children -= 1;
+        self.leave_if_childless(state);
+    }
+
+    /// Lets go of `state`, unless a beginning continues it or it is the root.
+    pub fn leave_if_childless(&mut self, state: u32) {
+        if state == Self::ROOT || self.children(state) > 0 {
+            return;
+        }
+        if let Some(slot) = self.states[state as usize].slot.take() {
+            self.slots[usize::from(slot)].states -= 1;
+        }
+    }
+
+    /// Whether `state` is all that its slot holds up to the end, so that the slot may go on from it.
+    pub fn is_end_of_slot(&self, state: u32) -> bool {
+        let held = |slot: u16| self.slots[usize::from(slot)].len;
+        state != Self::ROOT && self.slot(state).map(held) == Some(self.depth(state))
     }
 
     /// `state`, or the nearest state before it that the model still holds. The root always is.
@@ -124,80 +132,69 @@ impl States {
         out[start..].reverse();
     }
 
-    /// Tokens over all live and retired states but the root's.
+    /// Tokens over all slots but the root's.
     pub fn live_tokens(&self) -> usize {
         self.live_tokens
     }
 
-    /// A free slot below `limit`.
-    pub fn take_slot(&mut self, limit: usize) -> Option<u16> {
-        if let Some(slot) = self.free.pop() {
-            return Some(slot);
+    /// Takes a free slot below `limit` for `len` tokens.
+    pub fn take_slot(&mut self, limit: usize, len: u32) -> Option<u16> {
+        let free = self.slots.iter().skip(1).position(|held| held.len == 0);
+        let slot = free.map_or(self.slots.len(), |at| at + 1);
+        if slot >= limit {
+            return None;
         }
-        let slot = self.next_slot;
-        (usize::from(slot) < limit).then(|| {
-            self.next_slot += 1;
-            slot
-        })
-    }
-
-    /// Gives back a slot that no state holds.
-    pub fn free_slot(&mut self, slot: u16) {
-        self.free.push(slot);
-    }
-
-    /// Takes its slot from `state`, which is not the root.
-    pub fn release(&mut self, state: u32) -> Option<u16> {
-        let slot = self.states[state as usize].slot.take()?;
-        self.live_tokens -= self.depth(state) as usize;
-        self.live.retain(|&live| live != state);
-        Some(slot)
-    }
-
-    /// Lets go of `state`, unless it is the root; its slot is free after the next
-    /// [`States::collect_retired`].
-    pub fn retire(&mut self, state: u32) {
-        if state == Self::ROOT {
-            return;
+        if slot == self.slots.len() {
+            self.slots.push(Held::default());
         }
-        let depth = self.depth(state);
-        if let Some(slot) = self.release(state) {
-            self.retired.push((slot, depth));
-            self.live_tokens += depth as usize;
+        self.slots[slot] = Held { len, states: 0 };
+        self.live_tokens += len as usize;
+        Some(slot as u16)
+    }
+
+    /// Counts `tokens` more in `slot`.
+    pub fn grow(&mut self, slot: u16, tokens: usize) {
+        self.slots[usize::from(slot)].len += tokens as u32;
+        self.live_tokens += tokens;
+    }
+
+    /// Frees the slots that no state needs and appends them to `cleared`.
+    pub fn sweep(&mut self, cleared: &mut Vec<u16>) {
+        for slot in 1..self.slots.len() {
+            let Held { len, states } = self.slots[slot];
+            if len > 0 && states == 0 {
+                self.free(slot as u16);
+                cleared.push(slot as u16);
+            }
         }
     }
 
-    /// Takes a slot for `depth` tokens that no state stands for; it is free after the next
-    /// [`States::collect_retired`].
-    pub fn lend_slot(&mut self, limit: usize, depth: u32) -> Option<u16> {
-        let slot = self.take_slot(limit)?;
-        self.retired.push((slot, depth));
-        self.live_tokens += depth as usize;
-        Some(slot)
-    }
-
-    /// Frees the retired slots and appends them to `cleared`.
-    pub fn collect_retired(&mut self, cleared: &mut Vec<u16>) {
-        for (slot, depth) in self.retired.drain(..) {
-            self.live_tokens -= depth as usize;
-            self.free.push(slot);
-            cleared.push(slot);
+    /// Frees `slot`: what continues its states evaluates their tokens again.
+    pub fn evict(&mut self, slot: u16) {
+        for state in self.states.iter_mut().skip(1) {
+            if state.slot == Some(slot) {
+                state.slot = None;
+            }
         }
+        self.free(slot);
     }
 
-    /// The live state whose best beginning in `frontier` is worst, of those that are not `busy`.
-    pub fn worst(&self, frontier: &Frontier, busy: impl Fn(u32) -> bool) -> Option<u32> {
-        let best = |state: u32| {
+    fn free(&mut self, slot: u16) {
+        let held = std::mem::take(&mut self.slots[usize::from(slot)]);
+        self.live_tokens -= held.len as usize;
+    }
+
+    /// The slot in use whose best beginning in `frontier` is worst, of those that are not `busy`.
+    pub fn worst(&self, frontier: &Frontier, busy: impl Fn(u16) -> bool) -> Option<u16> {
+        let best = |slot: u16| {
             frontier
                 .iter()
-                .filter(|beginning| beginning.state == state)
+                .filter(|beginning| self.slot(beginning.state) == Some(slot))
                 .map(|beginning| beginning.bound)
                 .fold(f64::NEG_INFINITY, f64::max)
         };
-        self.live
-            .iter()
-            .copied()
-            .filter(|&state| !busy(state))
+        (1..self.slots.len() as u16)
+            .filter(|&slot| self.slots[usize::from(slot)].len > 0 && !busy(slot))
             .min_by(|&a, &b| best(a).total_cmp(&best(b)).then(b.cmp(&a)))
     }
 }

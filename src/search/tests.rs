@@ -72,7 +72,7 @@ impl LanguageModel for Table {
         self.capacity
     }
 
-    fn fork(&mut self, from: Seq, to: Seq) -> Result<()> {
+    fn fork(&mut self, from: Seq, to: Seq, length: u32) -> Result<()> {
         assert!(from.0 < self.capacity.sequences && to.0 < self.capacity.sequences);
         assert!(
             self.sequences.get(&to).is_none_or(Vec::is_empty),
@@ -80,7 +80,8 @@ impl LanguageModel for Table {
         );
         let cells = self.sequences.get(&from).cloned().unwrap_or_default();
         assert!(!cells.is_empty(), "{from:?} is empty");
-        self.sequences.insert(to, cells);
+        let taken = cells[..length as usize].to_vec();
+        self.sequences.insert(to, taken);
         Ok(())
     }
 
@@ -130,7 +131,10 @@ impl LanguageModel for Table {
 }
 
 fn hints(prior: &[f32]) -> Hints<'_> {
-    Hints { prior, drafts: &[] }
+    Hints {
+        prior,
+        ..Hints::default()
+    }
 }
 
 /// The nodes of the trie over `titles`; title i is section i.
@@ -309,12 +313,16 @@ proptest! {
         coarse in any::<bool>(),
         prior in prop::collection::vec(prop_oneof![Just(0f32), Just(2.0), -40f32..40.0], 0..40),
         drafts in prop::collection::vec(0u32..45, 0..6),
+        expected in prop::collection::vec(
+            prop_oneof![Just(0f32), Just(f32::MAX), Just(f32::NAN), -9f32..9.0],
+            0..40,
+        ),
     ) {
         let scoring = if local { Scoring::Local } else { Scoring::Exact };
         let grain = if coarse { 2.0 } else { 0.01 };
         let room = Room { states, tokens: 12 + states };
         let options = SearchOptions { k, scoring, width };
-        let hints = Hints { prior: &prior, drafts: &drafts };
+        let hints = Hints { prior: &prior, drafts: &drafts, expected: &expected };
         check_with_hints(&titles, seed, grain, options, room, hints);
     }
 
@@ -335,7 +343,7 @@ proptest! {
             let mut table = Table::new(seed, 0.01, &PREFIX, room);
             table.capacity.batch = 12.max(2 + spare);
             let nodes = nodes(&titles);
-            let hints = Hints { prior: &[], drafts };
+            let hints = Hints { drafts, ..Hints::default() };
             let found = top_k(&mut table, Trie::new(&nodes), 3, &[4, 5], options, hints);
             let found = found.expect("searches");
             (found.iter().map(|f| (f.section, f.log_prob.to_bits())).collect::<Vec<_>>(), table)
@@ -438,7 +446,10 @@ fn right_drafts_are_found_in_the_decode_of_the_question() {
     };
     let run = |drafts: &[u32]| {
         let mut table = Table::new(7, 0.01, &PREFIX, room);
-        let hints = Hints { prior: &[], drafts };
+        let hints = Hints {
+            drafts,
+            ..Hints::default()
+        };
         let found = top_k(&mut table, Trie::new(&nodes), 3, &[4, 5], options, hints);
         assert_eq!(found.expect("searches").len(), 4);
         (table.decodes, table.tokens)
@@ -565,7 +576,7 @@ fn logits_that_are_not_numbers_are_an_error() {
                 context: 100,
             }
         }
-        fn fork(&mut self, _: Seq, _: Seq) -> Result<()> {
+        fn fork(&mut self, _: Seq, _: Seq, _: u32) -> Result<()> {
             Ok(())
         }
         fn clear(&mut self, _: Seq) -> Result<()> {

@@ -46,6 +46,7 @@ fn request(index: &Index, question: &str, k: usize) -> Request {
         tokens: tokens.expect("encodes"),
         search,
         prior: Vec::new(),
+        expected: Vec::new(),
         drafts: Vec::new(),
     };
     Request {
@@ -142,9 +143,9 @@ fn callers_who_share_decodes_get_the_answers_of_a_search_alone() {
     });
 }
 
-/// Alone, a question brings its drafts; among others it does not. The answer is the same.
+/// A question's drafts are decoded with it, alone and among others. The answer is the same.
 #[test]
-fn drafts_are_for_who_is_alone() {
+fn drafts_are_decoded_with_the_question() {
     let ask = |index: &Index, queue: &Queue, question: &str| {
         let mut request = request(index, question, 1);
         if let Some(question) = &mut request.question {
@@ -154,14 +155,15 @@ fn drafts_are_for_who_is_alone() {
         assert_eq!(outcome.found, alone(index, question, 1));
     };
     serve(Mock::new(96, 64), |index, queue, control| {
-        ask(index, queue, "Alone?");
-        let drafted = |seqs: &[u16]| {
-            seqs.iter()
-                .any(|&seq| !(seq - 1).is_multiple_of(STATES as u16))
+        // The slots of a question beside its own.
+        let drafted = |seqs: &[u16], at: u16| {
+            let first = 2 + at * STATES as u16;
+            (first..first + STATES as u16 - 1).any(|seq| seqs.contains(&seq))
         };
+        ask(index, queue, "Alone?");
         let first = control.log.lock().iter().position(|seqs| seqs[0] > 0);
         let first = first.expect("a decode of the question");
-        assert!(drafted(&control.log.lock()[first]));
+        assert!(drafted(&control.log.lock()[first], 0));
 
         let gate = control.gate.lock();
         let before = control.decodes();
@@ -175,18 +177,12 @@ fn drafts_are_for_who_is_alone() {
             drop(gate);
         });
         let log = control.log.lock();
-        let begins = |seqs: &&Vec<u16>| {
-            [1, 2]
-                .map(|at| 1 + at * STATES as u16)
-                .iter()
-                .all(|seq| seqs.contains(seq))
-        };
-        let begun = log[before..]
-            .iter()
-            .find(begins)
-            .expect("both begin in one decode");
-        let others: Vec<u16> = begun.iter().copied().filter(|&seq| slot(seq) > 0).collect();
-        assert!(!drafted(&others), "{begun:?}");
+        for at in [1, 2] {
+            let own = 1 + at * STATES as u16;
+            let begun = log[before..].iter().find(|seqs| seqs.contains(&own));
+            let begun = begun.expect("it begins");
+            assert!(drafted(begun, at), "{begun:?}");
+        }
     });
 }
 

@@ -65,11 +65,11 @@ impl LanguageModel for Mock {
         self.capacity
     }
 
-    fn fork(&mut self, from: Seq, to: Seq) -> Result<()> {
+    fn fork(&mut self, from: Seq, to: Seq, length: u32) -> Result<()> {
         let (from, to) = (usize::from(from.0), usize::from(to.0));
         assert!(self.sequences[to].is_empty(), "sequence {to} is in use");
         assert!(!self.sequences[from].is_empty(), "sequence {from} is empty");
-        self.sequences[to] = self.sequences[from].clone();
+        self.sequences[to] = self.sequences[from][..length as usize].to_vec();
         Ok(())
     }
 
