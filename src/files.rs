@@ -2,18 +2,80 @@
 
 use crate::error::{Error, Result};
 use std::fs::File;
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 
-/// A file that appears at its path whole, or not at all: it is written under a temporary name in
-/// the same folder, flushed to the disk and renamed. A process that has the old file mapped keeps
-/// the old one. Dropped before [`AtomicFile::commit`] it leaves nothing behind.
+/// A file that appears at its path whole, or not at all: it is written in the same folder, flushed to
+/// the disk and renamed. A process that has the old file mapped keeps the old one. Dropped before
+/// [`AtomicFile::commit`] it leaves nothing behind; nor does a process that is killed, where the
+/// system knows files without a name (Linux, on most file systems).
 pub struct AtomicFile {
-    file: NamedTempFile,
+    file: Unfinished,
     folder: PathBuf,
     path: PathBuf,
 }
+
+/// A file before it has its name.
+enum Unfinished {
+    /// It has none, and a path by which this process finds it.
+    #[cfg(target_os = "linux")]
+    Nameless(File, PathBuf),
+    /// It has a temporary one.
+    Named(NamedTempFile),
+}
+
+impl Unfinished {
+    fn new(folder: &Path, mode: u32) -> io::Result<Self> {
+        #[cfg(target_os = "linux")]
+        if let Some((file, path)) = nameless::create(folder, mode) {
+            return Ok(Self::Nameless(file, path));
+        }
+        let mut builder = tempfile::Builder::new();
+        builder.prefix(PREFIX);
+        // Temporary files are private by default.
+        #[cfg(unix)]
+        builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(mode));
+        #[cfg(not(unix))]
+        let _ = mode;
+        Ok(Self::Named(builder.tempfile_in(folder)?))
+    }
+
+    fn file(&mut self) -> &mut File {
+        match self {
+            #[cfg(target_os = "linux")]
+            Self::Nameless(file, _) => file,
+            Self::Named(file) => file.as_file_mut(),
+        }
+    }
+
+    fn path(&self) -> &Path {
+        match self {
+            #[cfg(target_os = "linux")]
+            Self::Nameless(_, path) => path,
+            Self::Named(file) => file.path(),
+        }
+    }
+
+    /// Puts it into `folder` at `path`.
+    fn persist(self, folder: &Path, path: &Path) -> io::Result<()> {
+        match self {
+            #[cfg(target_os = "linux")]
+            Self::Nameless(_, at) => {
+                // A link takes no other file's place, so it goes by a temporary name.
+                let name = |name: &Path| nameless::link(&at, name);
+                let named = tempfile::Builder::new()
+                    .prefix(PREFIX)
+                    .make_in(folder, name)?;
+                named.into_temp_path().persist(path).map_err(|e| e.error)
+            }
+            Self::Named(file) => file.persist(path).map(|_| ()).map_err(|e| e.error),
+        }
+    }
+}
+
+/// How a temporary file's name begins.
+pub(crate) const PREFIX: &str = ".stair-";
 
 impl AtomicFile {
     /// Begins to write the file that will stand at `path`, or that a link at `path` leads to.
@@ -50,17 +112,13 @@ impl AtomicFile {
             Some(parent) if !parent.as_os_str().is_empty() => parent.to_path_buf(),
             _ => PathBuf::from("."),
         };
-        let mut builder = tempfile::Builder::new();
-        builder.prefix(".stair-");
-        // Temporary files are private by default; this one becomes an ordinary file, to which
-        // the process's umask applies, or takes the place of one, which may be more private.
+        // It becomes an ordinary file, to which the process's umask applies, or takes the place of
+        // one, which may be more private.
         #[cfg(unix)]
-        builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(
-            unix::mode(&path).map_or(0o666, |mode| mode | 0o600),
-        ));
-        let file = builder
-            .tempfile_in(&folder)
-            .map_err(|e| Error::io("write", &path, e))?;
+        let mode = unix::mode(&path).map_or(0o666, |mode| mode | 0o600);
+        #[cfg(not(unix))]
+        let mode = 0o666;
+        let file = Unfinished::new(&folder, mode).map_err(|e| Error::io("write", &path, e))?;
         Ok(Self { file, folder, path })
     }
 
@@ -76,6 +134,7 @@ impl AtomicFile {
     /// [`Error::Io`].
     pub fn write(&mut self, bytes: &[u8]) -> Result<()> {
         self.file
+            .file()
             .write_all(bytes)
             .map_err(|e| Error::io("write", &self.path, e))
     }
@@ -86,15 +145,19 @@ impl AtomicFile {
     ///
     /// [`Error::Io`]; what stood at the path before still stands there.
     pub fn commit(self) -> Result<()> {
-        let Self { file, folder, path } = self;
+        let Self {
+            mut file,
+            folder,
+            path,
+        } = self;
         let fail = |error| Error::io("write", &path, error);
         // Opened anew by name: another writer may have put its own file there.
         File::open(file.path())
             .and_then(|file| file.sync_all())
             .map_err(fail)?;
         #[cfg(unix)]
-        unix::keep_mode(&path, file.as_file());
-        file.persist(&path).map_err(|error| fail(error.error))?;
+        unix::keep_mode(&path, file.file());
+        file.persist(&folder, &path).map_err(fail)?;
         // The new name itself reaches the disk with the folder; Windows has no such call.
         if cfg!(unix) {
             File::open(folder)
@@ -102,6 +165,36 @@ impl AtomicFile {
                 .map_err(fail)?;
         }
         Ok(())
+    }
+}
+
+/// Files without a name, which vanish with the process that has them open.
+#[cfg(target_os = "linux")]
+mod nameless {
+    use rustix::fs::{AtFlags, CWD, Mode, OFlags};
+    use std::fs::File;
+    use std::io;
+    use std::os::fd::AsRawFd;
+    use std::path::{Path, PathBuf};
+
+    /// A new file in `folder` and the path to open it by; none where the system cannot do that.
+    pub fn create(folder: &Path, mode: u32) -> Option<(File, PathBuf)> {
+        let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+        let mode = Mode::from_raw_mode(mode);
+        let file = File::from(rustix::fs::open(folder, flags, mode).ok()?);
+        let path = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
+        path.exists().then_some((file, path))
+    }
+
+    /// Gives the file at such a path its first name.
+    pub fn link(file: &Path, name: &Path) -> io::Result<()> {
+        Ok(rustix::fs::linkat(
+            CWD,
+            file,
+            CWD,
+            name,
+            AtFlags::SYMLINK_FOLLOW,
+        )?)
     }
 }
 
@@ -184,6 +277,26 @@ mod tests {
         write_atomically(&path, b"new").expect("writes");
         assert_eq!(std::fs::read(&path).expect("reads"), b"new");
         assert_eq!(std::fs::read_dir(folder.path()).expect("lists").count(), 1);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn nothing_is_in_the_folder_before_the_file_is_whole() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("x");
+        let count = || std::fs::read_dir(folder.path()).expect("lists").count();
+        let mut file = AtomicFile::create(&path).expect("begins");
+        if matches!(file.file, Unfinished::Named(_)) {
+            eprintln!("left out: this file system knows no files without a name");
+            return;
+        }
+        file.write(b"whole").expect("writes");
+        assert_eq!(count(), 0);
+        // Others write to it by its path.
+        std::fs::write(file.temporary_path(), b"theirs").expect("writes");
+        file.commit().expect("commits");
+        assert_eq!(std::fs::read(&path).expect("reads"), b"theirs");
+        assert_eq!(count(), 1);
     }
 
     #[cfg(unix)]

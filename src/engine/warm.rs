@@ -6,7 +6,7 @@
 
 use super::log::{self, Level};
 use crate::error::{Error, Result};
-use crate::files::AtomicFile;
+use crate::files::{self, AtomicFile};
 use crate::panics;
 use bytemuck::{Pod, Zeroable, bytes_of};
 use std::ffi::OsStr;
@@ -33,9 +33,6 @@ const EXTENSION: &str = "warm";
 
 /// Most bytes of warm files that a folder keeps, unless the newest alone is larger.
 const MOST_BYTES: u64 = 2 << 30;
-
-/// How a temporary file's name begins, as [`AtomicFile`] makes it.
-const TEMPORARY: &str = ".stair-";
 
 /// A temporary file that nobody wrote to for so long belongs to a process that was killed.
 const ABANDONED: Duration = Duration::from_secs(24 * 60 * 60);
@@ -278,7 +275,10 @@ fn tidy(folder: &Path, keep: &Path, most: u64) {
         };
         if is_warm(&path) {
             files.push((modified, metadata.len(), path));
-        } else if entry.file_name().to_string_lossy().starts_with(TEMPORARY)
+        } else if entry
+            .file_name()
+            .to_string_lossy()
+            .starts_with(files::PREFIX)
             && modified.elapsed().is_ok_and(|age| age > ABANDONED)
         {
             let _ = std::fs::remove_file(path);

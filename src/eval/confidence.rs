@@ -3,6 +3,7 @@
 use super::predictions::Prediction;
 use crate::retriever::Hits;
 use serde::{Deserialize, Serialize};
+use unicode_segmentation::UnicodeSegmentation;
 
 /// A number that is higher the more likely it is that the best hit answers the question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,18 +21,25 @@ pub enum Statistic {
     Share,
     /// Probability on legal tokens along the best hit.
     LegalMass,
-    /// Natural logarithm of the legal mass, and [`PART`] of the best hit's score and of its margin: the
-    /// model's doubt and the words'.
+    /// Natural logarithm of the legal mass, and parts of the best hit's score and of its margin: the
+    /// model's doubt and the words'. Scores grow with the question, so they are divided by the square
+    /// root of its number of words: else short questions would be refused for being short.
     MassScoreMargin,
 }
 
-/// What a unit of score or margin counts beside a unit of the logarithm of the legal mass. Chosen on the
-/// handbook's development questions; 0.01 to 0.05 for either tell them apart alike.
-const PART: f64 = 0.02;
+/// What a unit of score counts beside a unit of the logarithm of the legal mass, for a question of one
+/// word. Chosen, as [`MARGIN`], on the handbook's development questions: of those that tell as many
+/// apart, the one that refuses short questions no more often than long ones.
+const SCORE: f64 = 0.05;
+
+/// The same of a unit of margin.
+const MARGIN: f64 = 0.1;
 
 /// What a statistic is computed from.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Evidence {
+    /// Words of the question.
+    pub words: usize,
     /// Score of each hit, best first.
     pub scores: Vec<f64>,
     /// Natural logarithm of the best hit's probability; `None` without a model.
@@ -40,9 +48,11 @@ pub struct Evidence {
     pub legal_mass: Option<f64>,
 }
 
-impl From<&Hits> for Evidence {
-    fn from(hits: &Hits) -> Self {
+impl Evidence {
+    /// What the `hits` of `question` show.
+    pub fn new(question: &str, hits: &Hits) -> Self {
         Self {
+            words: count_words(question),
             scores: hits.hits.iter().map(|hit| hit.score).collect(),
             log_prob: hits.hits.first().and_then(|hit| hit.log_prob),
             legal_mass: hits.legal_mass,
@@ -53,11 +63,16 @@ impl From<&Hits> for Evidence {
 impl From<&Prediction> for Evidence {
     fn from(prediction: &Prediction) -> Self {
         Self {
+            words: count_words(&prediction.query),
             scores: prediction.hits.iter().map(|hit| hit.score).collect(),
             log_prob: prediction.hits.first().and_then(|hit| hit.log_prob),
             legal_mass: prediction.legal_mass,
         }
     }
+}
+
+fn count_words(question: &str) -> usize {
+    question.unicode_words().count()
 }
 
 impl Statistic {
@@ -85,7 +100,9 @@ impl Statistic {
             // A mass of 0 has no logarithm, and is as sure a sign as there is.
             Self::MassScoreMargin => {
                 let mass = evidence.legal_mass?.max(f64::MIN_POSITIVE);
-                Some(mass.ln() + PART * (best + best - scores.get(1)?))
+                let margin = best - scores.get(1)?;
+                let words = evidence.words.max(1) as f64;
+                Some(mass.ln() + (SCORE * best + MARGIN * margin) / words.sqrt())
             }
         }
     }
@@ -194,6 +211,7 @@ mod tests {
     #[test]
     fn values_are_what_they_are_called() {
         let evidence = Evidence {
+            words: 4,
             scores: vec![2.0, 1.0, 1.0, 0.0],
             log_prob: Some(-0.5),
             legal_mass: None,
@@ -207,7 +225,7 @@ mod tests {
         let share = value(Statistic::Share).expect("has scores");
         assert!((share - 1.0 / (1.0 + 2.0 * (-1f64).exp())).abs() < 1e-12);
         assert_eq!(Statistic::Margin.value(&evidence, 1), None);
-        for (mass, expected) in [(0.5, 0.5f64.ln() + 0.06), (1.0, 0.06)] {
+        for (mass, expected) in [(0.5, 0.5f64.ln() + 0.1), (1.0, 0.1)] {
             let legal_mass = Some(mass);
             let evidence = Evidence {
                 legal_mass,

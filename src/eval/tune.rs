@@ -234,7 +234,7 @@ fn refuse(
         let mut all = Vec::with_capacity(questions.len());
         for question in questions {
             let hits = searches.search(&question.query, options.hits, weight)?;
-            all.extend(hits.as_ref().map(Evidence::from));
+            all.extend(hits.map(|hits| Evidence::new(&question.query, &hits)));
         }
         Ok(all)
     };

@@ -15,9 +15,10 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use xxhash_rust::xxh3::{Xxh3Default, xxh3_128};
 
-/// The version of the file that this library writes and reads. A change of the lexical scores is a new
-/// one too: weights and thresholds that were chosen for the old scores say nothing about the new.
-const VERSION: u32 = 2;
+/// The version of the file that this library writes and reads. A change of the lexical scores or of a
+/// statistic is a new one too: weights and thresholds that were chosen for the old say nothing about the
+/// new.
+const VERSION: u32 = 3;
 
 /// What was chosen for one model over one index.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -287,6 +288,7 @@ mod tests {
     #[test]
     fn the_threshold_itself_is_not_refused() {
         let evidence = |scores: &[f64]| Evidence {
+            words: 1,
             scores: scores.to_vec(),
             log_prob: None,
             legal_mass: None,

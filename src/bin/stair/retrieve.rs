@@ -131,7 +131,9 @@ impl Args {
         let mut options = RetrieverOptions::default();
         options.threads = self.threads;
         options.max_question_tokens = self.max_question_tokens;
-        options.max_parallel = self.max_parallel;
+        // Room for questions that are never asked at the same time would only take memory.
+        let callers = u32::try_from(self.callers.max(1)).unwrap_or(u32::MAX);
+        options.max_parallel = self.max_parallel.min(callers);
         options.context_tokens = self.context;
         options.kv_type = self.kv_type.into();
         options.deterministic = self.deterministic;

@@ -53,7 +53,8 @@ pub fn retrieve(
         options.k = Some(k.max(refusal.needs()).min(leaves));
     }
     let mut hits = retriever.retrieve(question, &options)?;
-    let answerable = refusal.and_then(|refusal| refusal.answerable(&Evidence::from(&hits)));
+    let answerable =
+        refusal.and_then(|refusal| refusal.answerable(&Evidence::new(question, &hits)));
     hits.hits.truncate(k);
     Ok(Answer { hits, answerable })
 }
