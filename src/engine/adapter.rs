@@ -3,6 +3,7 @@
 
 use super::gguf_file::{GgufFile, Tensor};
 use crate::error::{Error, Result};
+use crate::index::Index;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -77,6 +78,19 @@ impl<'b> Adapter<'b> {
                 architecture(base)
             )));
         }
+        // What the model has learnt already is no part of what the adapter was trained on.
+        let merged = |file: &GgufFile, key| file.text(key).filter(|merged| !merged.is_empty());
+        let (in_base, in_training) = (
+            merged(base, c"stair.provenance.adapter"),
+            merged(&file, c"stair.train.base_adapter"),
+        );
+        if in_base.is_some() && in_base != in_training {
+            return Err(refused(format!(
+                "the model {} has another adapter merged into it already, which this one was not \
+                 trained with: merge into the model that it was trained on",
+                base.path().display()
+            )));
+        }
         if file.has(c"adapter.alora.invocation_tokens") {
             let why = "it is an activated LoRA, which acts after certain tokens only, so it cannot \
                        be merged: train a plain LoRA";
@@ -94,6 +108,25 @@ impl<'b> Adapter<'b> {
             adapter.check(name, pair).map_err(refused)?;
         }
         Ok(adapter)
+    }
+
+    /// Checks that it was trained with the table of contents of `index`, as far as it says which.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Adapter`] with what is wrong.
+    pub fn check_contents(&self, index: &Index) -> Result<()> {
+        let ours = format!("{:016x}", index.prefix_checksum());
+        match self.file.text(c"stair.train.prefix_checksum") {
+            Some(theirs) if theirs != ours => Err(Error::Adapter {
+                path: self.file.path().to_path_buf(),
+                why: format!(
+                    "it was trained with another table of contents ({theirs}) than this index's \
+                     ({ours}): give the index of the document that it was trained on"
+                ),
+            }),
+            _ => Ok(()),
+        }
     }
 
     /// How many of the model's tensors it changes.

@@ -85,6 +85,7 @@ pub fn merge(
         let mut vocabulary_only = ModelOptions::default();
         vocabulary_only.vocabulary_only = true;
         vocabulary::check(index, &Model::open(base, &vocabulary_only)?)?;
+        lora.check_contents(index)?;
         let checksum = format!("{:016x}", index.checksum());
         head.set_text(c"stair.provenance.index", &checksum)?;
     }

@@ -205,6 +205,12 @@ impl Index {
         self.records(&self.layout.prefix)
     }
 
+    /// XXH3-64 of these tokens, 32-bit and little-endian: which table of contents a model reads.
+    pub fn prefix_checksum(&self) -> u64 {
+        let bytes = self.layout.prefix.clone();
+        xxhash_rust::xxh3::xxh3_64(self.bytes().get(bytes).unwrap_or_default())
+    }
+
     /// The template of everything after them.
     pub fn question(&self) -> QuestionTemplate<'_> {
         QuestionTemplate {

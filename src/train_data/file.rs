@@ -11,6 +11,8 @@ pub(super) struct Header<'a> {
     pub format: &'static str,
     pub version: u32,
     pub index_checksum: String,
+    /// Of `prefix`: which table of contents it is, whatever else is in the index.
+    pub prefix_checksum: String,
     pub vocabulary_fingerprint: String,
     pub vocabulary_size: u32,
     pub title: &'a str,

@@ -139,6 +139,7 @@ pub fn write(
         format: "stair-train-data",
         version: 1,
         index_checksum: format!("{:016x}", index.checksum()),
+        prefix_checksum: format!("{:016x}", index.prefix_checksum()),
         vocabulary_fingerprint: format!("{:016x}", index.fingerprint()),
         vocabulary_size: index.vocab_size(),
         title: index.title(),

@@ -3,6 +3,7 @@
 
 use super::*;
 use crate::Code;
+use crate::engine::gguf_file::GgufFile;
 use std::path::PathBuf;
 
 /// A tensor of a file that a test writes: its name, its sides, and its numbers.
@@ -111,6 +112,32 @@ fn pair<'a>(names: [&'a str; 2], a: &'a [usize], b: &'a [usize]) -> [Written<'a>
 }
 
 const Q: [&str; 2] = ["blk.0.attn_q.weight.lora_a", "blk.0.attn_q.weight.lora_b"];
+
+#[test]
+fn an_adapter_goes_into_the_model_that_it_was_trained_on() {
+    let small = Small::new();
+    let merged = [MODEL, &[("stair.provenance.adapter", "one")]].concat();
+    let tensors = [("blk.0.attn_q.weight", &[4, 2][..], vec![1.0; 8])];
+    write_gguf(&small.base, &merged, None, &tensors);
+    let base = GgufFile::open(&small.base).expect("opens");
+    let trained_on = |adapter| [LORA, &[("stair.train.base_adapter", adapter)]].concat();
+    for (texts, fits) in [
+        (LORA.to_vec(), false),
+        (trained_on("another"), false),
+        (trained_on("one"), true),
+    ] {
+        write_gguf(
+            &small.adapter,
+            &texts,
+            Some(8.0),
+            &pair(Q, &[4, 2], &[2, 2]),
+        );
+        match Adapter::open(&small.adapter, &base) {
+            Ok(_) => assert!(fits),
+            Err(error) => assert!(!fits && error.to_string().contains("already"), "{error}"),
+        }
+    }
+}
 
 #[test]
 fn an_adapter_that_does_not_belong_is_refused_with_the_reason() {
