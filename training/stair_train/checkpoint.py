@@ -10,6 +10,11 @@ from .errors import TrainingError
 FILE = "checkpoint.pt"
 
 
+def exists(run: Path) -> bool:
+    """Whether there is something to go on from."""
+    return (run / FILE).exists()
+
+
 def save(run: Path, state: dict) -> None:
     """Written beside and renamed over, so that a full disk leaves the last checkpoint whole."""
     partial = run / (FILE + ".part")
@@ -30,7 +35,7 @@ def save(run: Path, state: dict) -> None:
 def load(run: Path) -> dict | None:
     """The last checkpoint, or None where a run has none."""
     path = run / FILE
-    if not path.exists():
+    if not exists(run):
         return None
     try:
         return torch.load(path, map_location="cpu", weights_only=True)

@@ -161,18 +161,24 @@ class Trainer:
             self.held = prefix_state(self.model, self.train.prefix, self.device)
         examples = self.order.step(self.step)
         value = backward(self.model, self.train.prefix, examples, self.device, self.held)
-        if not math.isfinite(value):
-            raise TrainingError(
-                f"the loss is {value} at step {self.step}: the last checkpoint is whole; "
-                f"start a new run with a learning rate below {options.learning_rate:g}"
-            )
-        torch.nn.utils.clip_grad_norm_(self.trained.values(), 1.0)
+        self._check_finite("loss", value)
+        # A gradient may be infinite where the loss is not, and AdamW would make weights of it.
+        norm = torch.nn.utils.clip_grad_norm_(self.trained.values(), 1.0)
+        self._check_finite("gradient's norm", norm.item())
         for group in self.optimizer.param_groups:
             group["lr"] = self.learning_rate() * group["ratio"]
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
         self.step += 1
         return value
+
+    def _check_finite(self, what: str, value: float) -> None:
+        if not math.isfinite(value):
+            whole = "the last checkpoint is whole; " if checkpoint.exists(self.run) else ""
+            raise TrainingError(
+                f"the {what} is {value} at step {self.step}: {whole}start a new run with a learning "
+                f"rate below {self.options.learning_rate:g}"
+            )
 
     def evaluate(self, losses: list[float]) -> float:
         """Dev Recall@1, one line of the log, and the adapter when it is the best so far."""

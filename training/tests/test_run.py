@@ -1,6 +1,7 @@
 """A whole run on a tiny model: stopped, resumed, exported, refused."""
 
 import json
+import math
 import os
 import signal
 from pathlib import Path
@@ -131,6 +132,21 @@ def test_a_loss_that_is_no_number_stops_and_loses_nothing(data_file, tmp_path):
     with pytest.raises(TrainingError, match="learning rate below"):
         run.fit(1, 0)
     assert (tmp_path / "run" / checkpoint.FILE).read_bytes() == before
+
+
+def test_a_gradient_that_is_no_number_stops_and_loses_nothing(data_file, tmp_path):
+    run = trainer(data_file, tmp_path / "run")
+    run.save()
+    before = (tmp_path / "run" / checkpoint.FILE).read_bytes()
+    weights = run.weights()
+    next(iter(run.trained.values())).register_hook(lambda gradient: gradient * math.inf)
+    with pytest.raises(TrainingError, match="gradient's norm is .* checkpoint is whole.* learning rate below"):
+        run.fit(1, 0)
+    assert equal(run.weights(), weights)
+    assert (tmp_path / "run" / checkpoint.FILE).read_bytes() == before
+    (tmp_path / "run" / checkpoint.FILE).unlink()
+    with pytest.raises(TrainingError, match="step 0: start a new run"):
+        run.fit(1, 0)
 
 
 def test_a_full_disk_leaves_the_last_checkpoint(tmp_path):
