@@ -93,10 +93,16 @@ class Trainer:
             for name, value in state["weights"].items():
                 self.trained[name].copy_(value)
         self.optimizer.load_state_dict(state["optimizer"])
-        torch.set_rng_state(state["rng"])
+        self._set_randomness(state)
         self.step, self.seconds, self.best = state["step"], state["seconds"], state["best"]
-        self.held = None
+        # Computed anew it would be of later weights than an unbroken run has it of.
+        self.held = _held_to(state.get("held"), self.device)
         return True
+
+    def _set_randomness(self, state: dict) -> None:
+        torch.set_rng_state(state["rng"])
+        if self.device.type == "cuda" and state.get("cuda_rng") is not None:
+            torch.cuda.set_rng_state(state["cuda_rng"], self.device)
 
     def start_from(self, run: Path) -> None:
         """Takes the best weights of another run, or of an adapter's GGUF; everything else begins anew."""
@@ -134,6 +140,8 @@ class Trainer:
                 "weights": self.weights(),
                 "optimizer": self.optimizer.state_dict(),
                 "rng": torch.get_rng_state(),
+                "cuda_rng": torch.cuda.get_rng_state(self.device) if self.device.type == "cuda" else None,
+                "held": _held_to(self.held, "cpu"),
                 "step": self.step,
                 "seconds": self.seconds,
                 "best": self.best,
@@ -282,6 +290,13 @@ class Trainer:
 
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, remember)
+
+
+def _held_to(held: dict | None, device) -> dict | None:
+    """A prefix's keys and values on another device."""
+    if held is None:
+        return None
+    return {layer: (keys.to(device), values.to(device)) for layer, (keys, values) in held.items()}
 
 
 def _peft_name(name: str) -> str:

@@ -49,16 +49,56 @@ def test_a_resumed_run_ends_where_an_unbroken_one_does(data_file, tmp_path):
     """Adapter, optimizer, schedule, dropout's randomness and order of the data all go on."""
     whole = trainer(data_file, tmp_path / "whole")
     whole.fit(2, 5)
-    first = trainer(data_file, tmp_path / "broken")
-    for _ in range(3):
-        with first._compute():
-            first.one_step()
-    first.save()
+    stopped(data_file, tmp_path / "broken", 3)
     second = trainer(data_file, tmp_path / "broken")
     assert second.resume() and second.step == 3
     second.fit(2, 5)
     assert second.step == whole.step
     assert equal(second.weights(), whole.weights())
+
+
+def stopped(data_file, run: Path, steps: int, **changes) -> Trainer:
+    """A run saved after some steps, as a signal would end it."""
+    first = trainer(data_file, run, **changes)
+    for _ in range(steps):
+        with first._compute():
+            first.one_step()
+    first.save()
+    return first
+
+
+def test_a_run_resumed_while_the_prefix_is_held_ends_where_an_unbroken_one_does(data_file, tmp_path):
+    whole = trainer(data_file, tmp_path / "whole", hold=4)
+    whole.fit(2, 5)
+    stopped(data_file, tmp_path / "broken", 3, hold=4)
+    second = trainer(data_file, tmp_path / "broken", hold=4)
+    assert second.resume()
+    second.fit(2, 5)
+    assert second.step == whole.step == 6
+    assert equal(second.weights(), whole.weights())
+
+
+def test_a_checkpoint_without_what_is_held_is_gone_on_from(data_file, tmp_path):
+    stopped(data_file, tmp_path / "run", 3, hold=4)
+    state = checkpoint.load(tmp_path / "run")
+    for key in ("held", "cuda_rng"):
+        del state[key]
+    checkpoint.save(tmp_path / "run", state)
+    second = trainer(data_file, tmp_path / "run", hold=4)
+    assert second.resume()
+    second.fit(2, 5)
+    assert second.step == 6
+
+
+def test_a_gpu_s_randomness_goes_on(data_file, tmp_path, monkeypatch):
+    run = trainer(data_file, tmp_path / "run")
+    run.device = torch.device("cuda")
+    found = []
+    monkeypatch.setattr(torch.cuda, "get_rng_state", lambda device: torch.tensor([7]))
+    monkeypatch.setattr(torch.cuda, "set_rng_state", lambda state, device: found.append(state.item()))
+    run.save()
+    run.resume()
+    assert found == [7]
 
 
 def test_a_signal_ends_the_run_with_everything_saved(data_file, tmp_path):
