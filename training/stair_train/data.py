@@ -94,7 +94,7 @@ def read(path: str | Path) -> Data:
 
 def check_same_prompt(train: Data, dev: Data) -> None:
     """Training and development data must come from one index and one vocabulary."""
-    for key in ("vocabulary_fingerprint", "prefix", "leaves"):
+    for key in ("vocabulary_fingerprint", "vocabulary_size", "prefix", "leaves"):
         if train.header.get(key) != dev.header.get(key):
             raise TrainingError(
                 f"{train.path} and {dev.path} differ in `{key}`: write both with the same index "

@@ -4,6 +4,7 @@ import hashlib
 import json
 import math
 import signal
+import sys
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -13,6 +14,7 @@ from peft.helpers import disable_input_dtype_casting
 from tqdm import tqdm
 
 from . import adapter, checkpoint
+from . import base as bases
 from .base import Base
 from .data import Data, Order
 from .decode import recall_at_1
@@ -60,6 +62,8 @@ class Trainer:
         self.best = {"recall": -1.0, "epoch": 0, "weights": None}
         self.held = None
         self.signal = None
+        # Once: every save has it.
+        self.identity = self._identity(bases.fingerprint(base.path))
 
     def _groups(self) -> list[dict]:
         """A LoRA's B starts at zero and is given a larger rate than A (LoRA+, Hayou et al. 2024)."""
@@ -68,12 +72,12 @@ class Trainer:
         groups = [{"params": rest, "ratio": 1.0}, {"params": b, "ratio": self.options.ratio}]
         return [group for group in groups if group["params"]]
 
-    def identity(self) -> str:
+    def _identity(self, base: str) -> str:
         """Runs differ when their data, base or options do."""
         hashed = hashlib.sha256()
         for path in [self.train.path, self.dev.path if self.dev else None]:
             hashed.update(path.read_bytes() if path else b"none")
-        hashed.update(str(self.base.path.name).encode())
+        hashed.update(base.encode())
         varying = {"epochs", "minutes", "patience"}
         fixed = {k: v for k, v in asdict(self.options).items() if k not in varying}
         hashed.update(json.dumps(fixed, sort_keys=True).encode())
@@ -84,7 +88,13 @@ class Trainer:
         state = checkpoint.load(self.run)
         if state is None:
             return False
-        if state["identity"] != self.identity():
+        if state["identity"] == self._identity(self.base.path.name):
+            print(
+                f"{self.run} holds a run of an earlier version, which noted its base by name alone: whether "
+                f"{self.base.path} is what it began with cannot be told; it is taken to be, and noted",
+                file=sys.stderr,
+            )
+        elif state["identity"] != self.identity:
             raise TrainingError(
                 f"{self.run} holds a run with other data, base or options: name another folder "
                 "with -o, or remove this one"
@@ -136,7 +146,7 @@ class Trainer:
         checkpoint.save(
             self.run,
             {
-                "identity": self.identity(),
+                "identity": self.identity,
                 "weights": self.weights(),
                 "optimizer": self.optimizer.state_dict(),
                 "rng": torch.get_rng_state(),

@@ -59,8 +59,10 @@ def test_an_empty_file_another_format_and_no_examples_say_so(tmp_path, data_file
 def test_training_and_development_data_must_agree(data_file):
     train = data.read(data_file("train.jsonl"))
     data.check_same_prompt(train, data.read(data_file("dev.jsonl")))
-    with pytest.raises(TrainingError, match="differ in `prefix`"):
-        data.check_same_prompt(train, data.read(data_file("other.jsonl", prefix=[5])))
+    others = {"prefix": [5], "vocabulary_fingerprint": "g", "vocabulary_size": 65}
+    for key, value in others.items():
+        with pytest.raises(TrainingError, match=f"differ in `{key}`"):
+            data.check_same_prompt(train, data.read(data_file("other.jsonl", **{key: value})))
 
 
 def many(count: int, task: str) -> list:

@@ -23,7 +23,7 @@ OPTIONS = dict(rank=4, alpha=8.0, batch=4, epochs=6, warmup=1, learning_rate=1e-
 
 def trainer(data_file, run: Path, **changes) -> Trainer:
     torch.manual_seed(0)
-    base = bases.Base(model(), Path("tiny.gguf"), "llama")
+    base = bases.Base(model(), folder_of_a_base(run.parent / "tiny"), "llama")
     options = Options(**(OPTIONS | changes))
     adapted = base.model if options.full else bases.with_lora(base, options.rank, options.alpha, options.dropout)
     if not options.full:
@@ -31,6 +31,14 @@ def trainer(data_file, run: Path, **changes) -> Trainer:
     file = data.read(data_file("train.jsonl"))
     run.mkdir(exist_ok=True)
     return Trainer(base, adapted, file, file, run, options)
+
+
+def folder_of_a_base(path: Path, end: bytes = b"end") -> Path:
+    """What identifies a base; the model itself is made in memory."""
+    path.mkdir(parents=True, exist_ok=True)
+    (path / "config.json").write_text("{}")
+    (path / "model.safetensors").write_bytes(bytes(3 * bases.MIB) + end)
+    return path
 
 
 def equal(a: dict, b: dict) -> bool:
@@ -120,6 +128,44 @@ def test_another_run_s_folder_is_refused(data_file, tmp_path):
     trainer(data_file, tmp_path / "run").save()
     with pytest.raises(TrainingError, match="other data, base or options"):
         trainer(data_file, tmp_path / "run", learning_rate=1e-3).resume()
+
+
+def test_another_base_of_the_same_name_is_refused(data_file, tmp_path):
+    trainer(data_file, tmp_path / "run").save()
+    assert trainer(data_file, tmp_path / "run").resume()
+    other = folder_of_a_base(tmp_path / "elsewhere" / "tiny", b"END")
+    second = trainer(data_file, tmp_path / "run")
+    moved = Trainer(
+        bases.Base(second.base.model, other, "llama"), second.model, second.train, second.dev, second.run, second.options
+    )
+    with pytest.raises(TrainingError, match="other data, base or options"):
+        moved.resume()
+
+
+def test_a_base_s_fingerprint_is_of_its_content(tmp_path):
+    folder = folder_of_a_base(tmp_path / "tiny")
+    copy = folder_of_a_base(tmp_path / "elsewhere" / "tiny")
+    assert bases.fingerprint(folder) == bases.fingerprint(copy)
+    before = bases.fingerprint(folder)
+    (folder / "config.json").write_text('{"layers": 2}')
+    assert bases.fingerprint(folder) != before
+    file = tmp_path / "tiny.gguf"
+    file.write_bytes(bytes(5 * bases.MIB))
+    before = bases.fingerprint(file)
+    file.write_bytes(bytes(2 * bases.MIB) + b"x" + bytes(3 * bases.MIB - 1))
+    assert bases.fingerprint(file) != before
+
+
+def test_a_run_that_knew_its_base_by_name_goes_on_and_says_so(data_file, tmp_path, capsys):
+    run = trainer(data_file, tmp_path / "run")
+    run.save()
+    state = checkpoint.load(tmp_path / "run") | {"identity": run._identity("tiny")}
+    checkpoint.save(tmp_path / "run", state)
+    assert run.resume()
+    assert "noted its base by name alone" in capsys.readouterr().err
+    run.save()
+    assert run.resume()
+    assert capsys.readouterr().err == ""
 
 
 def test_a_run_starts_from_another_s_best_weights(data_file, tmp_path):
