@@ -10,7 +10,7 @@ from pathlib import Path
 import torch
 
 from . import base as bases
-from . import data
+from . import checkpoint, data
 from .errors import TrainingError
 from .loop import Options, Stopped, Trainer
 
@@ -76,7 +76,10 @@ def run(given: argparse.Namespace) -> int:
         model = base.model.float()
     else:
         model = bases.with_lora(base, options.rank, options.alpha, options.dropout)
-    given.output.mkdir(parents=True, exist_ok=True)
+    try:
+        given.output.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise TrainingError(f"{given.output}: cannot be made: {error.strerror}: name another with -o") from error
     trainer = Trainer(base, model, train, dev, given.output, options)
     describe(trainer, dtype)
     if trainer.resume():
@@ -90,7 +93,8 @@ def run(given: argparse.Namespace) -> int:
     if given.start_from:
         settings["start_from"] = given.start_from.name
     settings |= {"base": Path(given.base).name, "index": train.header.get("index_checksum")}
-    (given.output / "config.json").write_text(json.dumps(settings, indent=1) + "\n")
+    with checkpoint.writing(given.output / "config.json") as path:
+        path.write_text(json.dumps(settings, indent=1) + "\n")
     best = trainer.fit(given.evaluate_every, given.save_every)
     written = given.output / ("model.gguf" if options.full else "adapter.gguf")
     print(f"best dev Recall@1 {100 * best:.1f} at epoch {trainer.best['epoch']:.1f}; wrote {written}")

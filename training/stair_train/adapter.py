@@ -24,11 +24,7 @@ def write_lora(path: Path, state: dict, architecture: str, config, alpha: float)
         if side == "b" and architecture == "llama":
             values = _rotary_order(name, values, config)
         writer.add_tensor(f"{name}.lora_{side}", values.astype(np.float16))
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
-    os.replace(partial, path)
+    _write(writer, partial, path)
 
 
 def read_lora(path: Path, shapes: dict, architecture: str, config, alpha: float) -> dict:
@@ -91,10 +87,19 @@ def write_model(path: Path, state: dict, architecture: str, config, base: Path) 
             values = _rotary_order(tensor.name, values, config)
         kind = np.float32 if values.ndim == 1 else np.float16
         writer.add_tensor(tensor.name, values.astype(kind))
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
+    _write(writer, partial, path)
+
+
+def _write(writer: gguf.GGUFWriter, partial: Path, path: Path) -> None:
+    """The whole file, renamed over `path`; half a file takes no room."""
+    try:
+        writer.write_header_to_file()
+        writer.write_kv_data_to_file()
+        writer.write_tensors_to_file()
+        writer.close()
+    except OSError:
+        partial.unlink(missing_ok=True)
+        raise
     os.replace(partial, path)
 
 

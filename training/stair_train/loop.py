@@ -3,6 +3,7 @@
 import hashlib
 import json
 import math
+import shutil
 import signal
 import sys
 import time
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import torch
 from peft.helpers import disable_input_dtype_casting
+from safetensors import SafetensorError
 from tqdm import tqdm
 
 from . import adapter, checkpoint
@@ -198,8 +200,8 @@ class Trainer:
                 f"rate below {self.options.learning_rate:g}"
             )
 
-    def evaluate(self, losses: list[float]) -> float:
-        """Dev Recall@1, one line of the log, and the adapter when it is the best so far."""
+    def evaluate(self, losses: list[float]) -> bool:
+        """Dev Recall@1 and one line of the log; whether the weights are the best so far."""
         began = time.monotonic()
         questions = self.dev.of_task("retrieval") if self.dev else []
         self.model.eval()
@@ -208,9 +210,9 @@ class Trainer:
         )
         self.model.train()
         epoch = self.step / self.order.steps_per_epoch
-        if recall > self.best["recall"] or not questions:
+        better = recall > self.best["recall"] or not questions
+        if better:
             self.best = {"recall": recall, "epoch": epoch, "weights": self.weights()}
-            self.export()
         line = {
             "step": self.step,
             "epoch": round(epoch, 3),
@@ -223,9 +225,9 @@ class Trainer:
             "minutes": round(self.seconds / 60, 2),
             "evaluation_seconds": round(time.monotonic() - began, 1),
         }
-        with open(self.run / "log.jsonl", "a", encoding="utf-8") as log:
+        with checkpoint.writing(self.run / "log.jsonl") as path, open(path, "a", encoding="utf-8") as log:
             log.write(json.dumps(line) + "\n")
-        return recall
+        return better
 
     def export(self) -> None:
         """Writes the best weights so far."""
@@ -234,17 +236,32 @@ class Trainer:
         if self.options.full:
             tuned = dict(self.base.model.state_dict())
             tuned.update({name: value.to(torch.bfloat16) for name, value in weights.items()})
-            self.base.model.save_pretrained(self.run / "model", state_dict=tuned)
+            self._write_folder("model", self.base.model, tuned)
             if self.base.path.is_file():
-                adapter.write_model(self.run / "model.gguf", tuned, architecture, config, self.base.path)
+                with checkpoint.writing(self.run / "model.gguf") as path:
+                    adapter.write_model(path, tuned, architecture, config, self.base.path)
             return
-        self.model.save_pretrained(
-            self.run / "peft", state_dict={k: v.to(torch.bfloat16) for k, v in weights.items()}
-        )
+        self._write_folder("peft", self.model, {k: v.to(torch.bfloat16) for k, v in weights.items()})
         named = {_peft_name(name): value for name, value in weights.items()}
-        adapter.write_lora(
-            self.run / "adapter.gguf", named, architecture, config, self.options.alpha
-        )
+        with checkpoint.writing(self.run / "adapter.gguf") as path:
+            adapter.write_lora(path, named, architecture, config, self.options.alpha)
+
+    def _write_folder(self, name: str, model, weights: dict[str, torch.Tensor]) -> None:
+        """Written beside and renamed, so that a full disk leaves the folder before it whole."""
+        partial, before = self.run / f"{name}.part", self.run / f"{name}.before"
+        with checkpoint.writing(self.run / name) as path:
+            for left in (partial, before):
+                shutil.rmtree(left, ignore_errors=True)
+            try:
+                model.save_pretrained(partial, state_dict=weights)
+            except (OSError, SafetensorError):
+                shutil.rmtree(partial, ignore_errors=True)
+                raise
+            # A folder cannot be renamed over another.
+            if path.exists():
+                path.rename(before)
+            partial.rename(path)
+            shutil.rmtree(before, ignore_errors=True)
 
     def fit(self, evaluate_every: float, save_every: float) -> float:
         """Trains to the end of the schedule or of the patience; returns the best dev Recall@1.
@@ -252,6 +269,9 @@ class Trainer:
         `evaluate_every` in epochs, `save_every` in minutes.
         """
         self._listen()
+        if self.best["weights"] is not None:
+            # Saved, and perhaps not written when the run was ended.
+            self.export()
         every = max(1, round(evaluate_every * self.order.steps_per_epoch))
         saved = time.monotonic()
         losses: list[float] = []
@@ -270,22 +290,27 @@ class Trainer:
                     f"{self.step * self.options.batch / self.seconds:.1f} examples/s"
                 )
                 if self.step % every == 0:
-                    with self._compute():
-                        self.evaluate(losses)
-                    losses = []
-                if time.monotonic() - saved > 60 * save_every or self.step % every == 0:
+                    self._record(losses)
+                    losses, saved = [], time.monotonic()
+                elif time.monotonic() - saved > 60 * save_every:
                     self.save()
                     saved = time.monotonic()
                 if self.signal is not None:
                     self.save()
                     raise Stopped(signal.Signals(self.signal).name)
             if self.step % every:
-                with self._compute():
-                    self.evaluate(losses)
-            self.save()
+                self._record(losses)
         finally:
             bar.close()
         return self.best["recall"]
+
+    def _record(self, losses: list[float]) -> None:
+        """Evaluates, saves and then exports, so that what a full disk keeps from being exported is saved."""
+        with self._compute():
+            better = self.evaluate(losses)
+        self.save()
+        if better:
+            self.export()
 
     def _out_of_patience(self) -> bool:
         epoch = self.step / self.order.steps_per_epoch

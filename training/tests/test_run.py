@@ -10,6 +10,7 @@ import gguf
 import numpy as np
 import pytest
 import torch
+from safetensors import SafetensorError
 
 from conftest import LEAVES, PREFIX, VOCABULARY, example, model
 from stair_train import base as bases
@@ -236,8 +237,10 @@ def test_a_gradient_that_is_no_number_stops_and_loses_nothing(data_file, tmp_pat
 
 
 def test_a_full_disk_leaves_the_last_checkpoint(tmp_path):
+    with pytest.raises(TrainingError, match="make room .* there is no checkpoint yet"):
+        checkpoint.save(tmp_path, FullDisk())
     checkpoint.save(tmp_path, {"step": 1})
-    with pytest.raises(TrainingError, match="make room"):
+    with pytest.raises(TrainingError, match="make room .* goes on from the last checkpoint"):
         checkpoint.save(tmp_path, FullDisk())
     assert checkpoint.load(tmp_path) == {"step": 1}
     assert [path.name for path in tmp_path.iterdir()] == [checkpoint.FILE]
@@ -246,6 +249,55 @@ def test_a_full_disk_leaves_the_last_checkpoint(tmp_path):
 class FullDisk:
     def __reduce__(self):
         raise OSError(28, "No space left on device")
+
+
+def test_a_full_disk_at_export_loses_nothing(data_file, tmp_path, monkeypatch):
+    whole = trainer(data_file, tmp_path / "whole")
+    whole.fit(2, 5)
+    run = trainer(data_file, tmp_path / "run")
+    with monkeypatch.context() as patched:
+        patched.setattr(gguf.GGUFWriter, "write_tensors_to_file", no_room)
+        with pytest.raises(TrainingError, match="adapter.gguf: .*No space.* goes on from the last checkpoint"):
+            run.fit(2, 5)
+    assert checkpoint.load(tmp_path / "run")["step"] == 2
+    again = trainer(data_file, tmp_path / "run")
+    assert again.resume()
+    again.fit(2, 5)
+    assert equal(again.weights(), whole.weights())
+    assert sorted(p.name for p in again.run.iterdir()) == sorted(p.name for p in whole.run.iterdir())
+    assert (again.run / "adapter.gguf").read_bytes() == (whole.run / "adapter.gguf").read_bytes()
+
+
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), SafetensorError("No space left on device")])
+def test_a_full_disk_leaves_the_folder_before_it(data_file, tmp_path, monkeypatch, error):
+    run = trainer(data_file, tmp_path / "run")
+    run.fit(2, 5)
+    before = (tmp_path / "run/peft/adapter_model.safetensors").read_bytes()
+
+    def half(folder, **arguments):
+        Path(folder).mkdir()
+        (Path(folder) / "adapter_model.safetensors").write_bytes(b"half")
+        raise error
+
+    monkeypatch.setattr(run.model, "save_pretrained", half)
+    with pytest.raises(TrainingError, match="peft: cannot be written: .*No space"):
+        run.export()
+    assert (tmp_path / "run/peft/adapter_model.safetensors").read_bytes() == before
+    assert not list((tmp_path / "run").glob("*.part"))
+
+
+def test_a_log_that_cannot_be_written_promises_no_checkpoint_where_there_is_none(data_file, tmp_path):
+    run = trainer(data_file, tmp_path / "run")
+    (tmp_path / "run/log.jsonl").mkdir()
+    with pytest.raises(TrainingError, match="log.jsonl: cannot be written: .* there is no checkpoint yet"):
+        run.evaluate([])
+    run.save()
+    with pytest.raises(TrainingError, match="log.jsonl: cannot be written: .* goes on from the last checkpoint"):
+        run.evaluate([])
+
+
+def no_room(*arguments):
+    raise OSError(28, "No space left on device")
 
 
 def test_the_adapter_is_written_in_llama_cpp_s_names_and_order(data_file, tmp_path):
