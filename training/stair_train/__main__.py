@@ -85,10 +85,8 @@ def run(given: argparse.Namespace) -> int:
     if trainer.resume():
         check_beginning(given)
         print(f"resumed at step {trainer.step}", flush=True)
-    else:
-        if given.start_from:
-            trainer.start_from(given.start_from)
-        (given.output / "log.jsonl").unlink(missing_ok=True)
+    elif given.start_from:
+        trainer.start_from(given.start_from)
     settings = {key: value for key, value in asdict(options).items() if value != math.inf}
     if given.start_from:
         settings["start_from"] = given.start_from.name

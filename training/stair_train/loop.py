@@ -61,6 +61,8 @@ class Trainer:
             self._groups(), lr=options.learning_rate, betas=(0.9, 0.98), weight_decay=0.0
         )
         self.step, self.seconds = 0, 0.0
+        # The step of the last evaluation.
+        self.evaluated = -1
         self.best = {"recall": -1.0, "epoch": 0, "weights": None}
         self.held = None
         self.signal = None
@@ -107,9 +109,35 @@ class Trainer:
         self.optimizer.load_state_dict(state["optimizer"])
         self._set_randomness(state)
         self.step, self.seconds, self.best = state["step"], state["seconds"], state["best"]
+        self.evaluated = state["evaluated"] if "evaluated" in state else self._last_logged()
         # Computed anew it would be of later weights than an unbroken run has it of.
         self.held = _held_to(state.get("held"), self.device)
         return True
+
+    def _last_logged(self) -> int:
+        """The step of the last evaluation, of a run whose checkpoint does not say it."""
+        return max((step for step, _ in self._log() if step <= self.step), default=-1)
+
+    def _log(self) -> list[tuple[int, str]]:
+        """The log's lines behind their steps; what a kill cut off is left out."""
+        path = self.run / "log.jsonl"
+        if not path.exists():
+            return []
+        found = []
+        for line in path.read_text(encoding="utf-8", errors="replace").split("\n"):
+            try:
+                found.append((int(json.loads(line)["step"]), line))
+            except (ValueError, KeyError, TypeError):
+                continue
+        return found
+
+    def _cut_log(self) -> None:
+        """Takes away what was logged and not saved: it is evaluated again."""
+        with checkpoint.writing(self.run / "log.jsonl") as path:
+            kept = [line for step, line in self._log() if step <= self.evaluated]
+            partial = path.with_suffix(".part")
+            partial.write_text("".join(line + "\n" for line in kept), encoding="utf-8")
+            partial.replace(path)
 
     def _set_randomness(self, state: dict) -> None:
         torch.set_rng_state(state["rng"])
@@ -155,6 +183,7 @@ class Trainer:
                 "cuda_rng": torch.cuda.get_rng_state(self.device) if self.device.type == "cuda" else None,
                 "held": _held_to(self.held, "cpu"),
                 "step": self.step,
+                "evaluated": self.evaluated,
                 "seconds": self.seconds,
                 "best": self.best,
             },
@@ -227,6 +256,7 @@ class Trainer:
         }
         with checkpoint.writing(self.run / "log.jsonl") as path, open(path, "a", encoding="utf-8") as log:
             log.write(json.dumps(line) + "\n")
+        self.evaluated = self.step
         return better
 
     def export(self) -> None:
@@ -269,6 +299,7 @@ class Trainer:
         `evaluate_every` in epochs, `save_every` in minutes.
         """
         self._listen()
+        self._cut_log()
         if self.best["weights"] is not None:
             # Saved, and perhaps not written when the run was ended.
             self.export()
@@ -298,7 +329,7 @@ class Trainer:
                 if self.signal is not None:
                     self.save()
                     raise Stopped(signal.Signals(self.signal).name)
-            if self.step % every:
+            if self.step != self.evaluated:
                 self._record(losses)
         finally:
             bar.close()

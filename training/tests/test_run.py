@@ -110,6 +110,58 @@ def test_a_gpu_s_randomness_goes_on(data_file, tmp_path, monkeypatch):
     assert found == [7]
 
 
+def logged(run: Path) -> list[int]:
+    return [json.loads(line)["step"] for line in (run / "log.jsonl").read_text().splitlines()]
+
+
+def test_a_finished_run_called_again_logs_nothing(data_file, tmp_path):
+    # The last evaluation of the first is out of turn.
+    for name, every in (("a", 4), ("b", 2)):
+        trainer(data_file, tmp_path / name).fit(every, 5)
+        log = (tmp_path / name / "log.jsonl").read_bytes()
+        again = trainer(data_file, tmp_path / name)
+        assert again.resume()
+        again.fit(every, 5)
+        assert (tmp_path / name / "log.jsonl").read_bytes() == log
+    assert logged(tmp_path / "a") == [4, 6] and logged(tmp_path / "b") == [2, 4, 6]
+
+
+@pytest.mark.parametrize("old", [False, True])
+def test_what_was_logged_after_the_checkpoint_is_logged_once(data_file, tmp_path, old):
+    """Killed at step 5, before the evaluation of step 4 was saved."""
+    run = trainer(data_file, tmp_path / "run", epochs=3)
+    run.fit(2, 5)
+    assert logged(tmp_path / "run") == [2, 3]
+    if old:
+        state = checkpoint.load(tmp_path / "run")
+        del state["evaluated"]
+        checkpoint.save(tmp_path / "run", state)
+    with open(tmp_path / "run/log.jsonl", "a") as log:
+        log.write('{"step": 4}\n{"step": 5, "epo')
+    again = trainer(data_file, tmp_path / "run")
+    assert again.resume()
+    again.fit(2, 5)
+    assert logged(tmp_path / "run") == [2, 3, 4, 6]
+
+
+def test_an_evaluation_that_was_not_saved_is_logged_once(data_file, tmp_path):
+    """Saved at step 3 by the clock, then evaluated at the same step, which was the last, and killed."""
+    stopped(data_file, tmp_path / "run", 3).evaluate([1.0])
+    assert logged(tmp_path / "run") == [3]
+    again = trainer(data_file, tmp_path / "run", epochs=3)
+    assert again.resume()
+    again.fit(2, 5)
+    assert logged(tmp_path / "run") == [3]
+    assert (tmp_path / "run/adapter.gguf").exists()
+
+
+def test_a_new_run_begins_a_new_log(data_file, tmp_path):
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run/log.jsonl").write_text('{"step": 4}\n')
+    trainer(data_file, tmp_path / "run").fit(6, 5)
+    assert logged(tmp_path / "run") == [6]
+
+
 def test_a_signal_ends_the_run_with_everything_saved(data_file, tmp_path):
     run = trainer(data_file, tmp_path / "run")
     inner = run.one_step
