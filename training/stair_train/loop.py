@@ -233,6 +233,8 @@ class Trainer:
         """Dev Recall@1 and one line of the log; whether the weights are the best so far."""
         began = time.monotonic()
         questions = self.dev.of_task("retrieval") if self.dev else []
+        # No title is right of a question that nothing answers.
+        questions = [question for question in questions if question.section is not None]
         self.model.eval()
         recall = recall_at_1(
             self.model, self.train.prefix, self.train.leaves, questions, self.device, self.options.batch

@@ -32,8 +32,9 @@ def model(implementation: str = attention.NAME):
     return LlamaForCausalLM(config).float()
 
 
-def example(section: int, question: list[int], id: str = "", task: str = "retrieval") -> Example:
-    tokens = tuple(question) + LEAVES[section]
+def example(section: int | None, question: list[int], id: str = "", task: str = "retrieval") -> Example:
+    """Where no section answers the terminator follows at once."""
+    tokens = tuple(question) + (LEAVES[section] if section is not None else (2,))
     return Example(id, task, section, tokens, len(question), len(tokens))
 
 

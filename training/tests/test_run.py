@@ -54,6 +54,18 @@ def test_training_learns_and_logs(data_file, tmp_path):
     assert {"step", "epoch", "dev_recall_at_1", "examples_per_second"} <= lines[0].keys()
 
 
+def test_questions_that_nothing_answers_are_not_counted(data_file, tmp_path, examples):
+    run = trainer(data_file, tmp_path / "run")
+    unanswered = [example(None, [40, n], f"none{n}") for n in range(50, 53)]
+    run.dev = data.read(data_file("dev.jsonl", examples + unanswered))
+    run.evaluate([])
+    run.dev = data.read(data_file("dev.jsonl", unanswered))
+    # Without a question to measure by, the latest weights are the best.
+    assert run.evaluate([]) and run.evaluate([])
+    lines = [json.loads(line) for line in (tmp_path / "run/log.jsonl").read_text().splitlines()]
+    assert [line["dev_questions"] for line in lines] == [3, 0, 0]
+
+
 def test_a_resumed_run_ends_where_an_unbroken_one_does(data_file, tmp_path):
     """Adapter, optimizer, schedule, dropout's randomness and order of the data all go on."""
     whole = trainer(data_file, tmp_path / "whole")
