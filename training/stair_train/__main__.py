@@ -60,6 +60,8 @@ def run(given: argparse.Namespace) -> int:
     options = Options(**{name: getattr(given, name) for name in asdict(Options())})
     if not 0 <= options.share <= 1 or options.batch < 1 or options.rank < 1:
         raise TrainingError("--share wants 0 to 1, --batch and --rank at least 1")
+    if not 0 <= options.dropout < 1:
+        raise TrainingError("--dropout wants 0 or more, and less than 1")
     if options.epochs < 1 or not options.minutes > 0:
         raise TrainingError("--epochs wants at least 1, --minutes more than 0")
     train = data.read(given.data)

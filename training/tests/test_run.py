@@ -400,6 +400,13 @@ def test_the_command_says_what_is_wrong_in_one_line(data_file, tmp_path, capsys)
     assert "not a GGUF file" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("dropout", ["1", "-0.1", "nan"])
+def test_a_dropout_outside_its_range_is_refused(data_file, tmp_path, capsys, dropout):
+    arguments = ["--base", "no.gguf", "--data", str(data_file("t.jsonl")), "-o", str(tmp_path / "r")]
+    assert main([*arguments, f"--dropout={dropout}"]) == 1
+    assert "--dropout wants" in capsys.readouterr().err
+
+
 def test_another_vocabulary_than_the_base_s_is_refused():
     with pytest.raises(TrainingError, match=f"5 tokens, .* has {VOCABULARY}"):
         bases.check_vocabulary(bases.Base(model(), Path("x"), "llama"), 5)
