@@ -9,10 +9,26 @@ import torch
 
 from .errors import TrainingError
 
+# Hugging Face rotates halves of a head here and llama.cpp neighbours (its ROPE_TYPE_NORM): its converter
+# interleaves the rows of queries and keys.
+INTERLEAVED = {"arcee", "granite", "granitemoe", "llama", "mistral3", "olmo", "smollm3"}
+
+# Both rotate halves here, or both neighbours: rows stay as they are.
+AS_THEY_ARE = {
+    "apertus", "cohere2", "ernie4_5", "exaone4", "gemma", "gemma2", "gemma3", "glm4", "lfm2", "nemotron",
+    "olmo2", "olmoe", "phi3", "qwen2", "qwen2moe", "qwen3", "qwen3moe", "seed_oss", "stablelm", "starcoder2",
+}
+
+
+def check_architecture(architecture: str) -> None:
+    """An adapter with rows in the wrong order loads, and answers wrongly."""
+    _is_interleaved(architecture)
+
 
 def write_lora(path: Path, state: dict, architecture: str, config, alpha: float) -> None:
     """`state`: name -> tensor as PEFT names them. Written beside `path` and renamed over it."""
     names = _names(architecture, config.num_hidden_layers)
+    interleaved = _is_interleaved(architecture)
     partial = path.with_suffix(".part")
     writer = gguf.GGUFWriter(partial, architecture)
     writer.add_type("adapter")
@@ -21,7 +37,7 @@ def write_lora(path: Path, state: dict, architecture: str, config, alpha: float)
     for key in sorted(state):
         name, side = _lora_name(names, key)
         values = state[key].float().numpy()
-        if side == "b" and architecture == "llama":
+        if side == "b" and interleaved:
             values = _rotary_order(name, values, config)
         writer.add_tensor(f"{name}.lora_{side}", values.astype(np.float16))
     _write(writer, partial, path)
@@ -42,6 +58,7 @@ def read_lora(path: Path, shapes: dict, architecture: str, config, alpha: float)
     if kind != "lora" or scale != np.float32(alpha):
         raise TrainingError(f"{path}: a {kind} of alpha {scale:g}, and --alpha is {alpha:g}: give its own")
     names = _names(architecture, config.num_hidden_layers)
+    interleaved = _is_interleaved(architecture)
     tensors = {tensor.name: tensor for tensor in reader.tensors}
     state = {}
     for key, shape in shapes.items():
@@ -50,7 +67,7 @@ def read_lora(path: Path, shapes: dict, architecture: str, config, alpha: float)
         values = None if tensor is None else gguf.dequantize(tensor.data, tensor.tensor_type)
         if values is None or values.shape != tuple(shape):
             raise other
-        if side == "b" and architecture == "llama":
+        if side == "b" and interleaved:
             values = _hugging_face_order(name, values, config)
         state[key] = torch.from_numpy(np.array(values, dtype=np.float32))
     if tensors:
@@ -62,6 +79,7 @@ def write_model(path: Path, state: dict, architecture: str, config, base: Path) 
     """A fully tuned model: the base's metadata, f16 matrices, f32 vectors."""
     reader = gguf.GGUFReader(base)
     names = _names(architecture, config.num_hidden_layers)
+    interleaved = _is_interleaved(architecture)
     tuned = {}
     for key, tensor in state.items():
         try:
@@ -83,7 +101,7 @@ def write_model(path: Path, state: dict, architecture: str, config, base: Path) 
         values = tuned.get(tensor.name)
         if values is None:
             values = gguf.dequantize(tensor.data, tensor.tensor_type)
-        elif architecture == "llama":
+        elif interleaved:
             values = _rotary_order(tensor.name, values, config)
         kind = np.float32 if values.ndim == 1 else np.float16
         writer.add_tensor(tensor.name, values.astype(kind))
@@ -101,6 +119,15 @@ def _write(writer: gguf.GGUFWriter, partial: Path, path: Path) -> None:
         partial.unlink(missing_ok=True)
         raise
     os.replace(partial, path)
+
+
+def _is_interleaved(architecture: str) -> bool:
+    if architecture not in INTERLEAVED | AS_THEY_ARE:
+        raise TrainingError(
+            f"in what order llama.cpp keeps the queries and keys of {architecture!r} is not known here, so no "
+            f"adapter can be written: train a base of {', '.join(sorted(INTERLEAVED | AS_THEY_ARE))}"
+        )
+    return architecture in INTERLEAVED
 
 
 def _lora_name(names, key: str) -> tuple[str, str]:
@@ -125,7 +152,7 @@ def _names(architecture: str, layers: int):
 
 
 def _rotary_order(name: str, values: np.ndarray, config) -> np.ndarray:
-    """Rows of a query or key projection as llama.cpp's `llama` wants them.
+    """Rows of a query or key projection as llama.cpp's `INTERLEAVED` want them.
 
     Hugging Face rotates dimension i with i + d/2, llama.cpp i with i + 1: the two halves of each
     head are interleaved.

@@ -16,7 +16,7 @@ from .errors import TrainingError
 MIB = 1 << 20
 
 # llama.cpp's name of an architecture where it differs from transformers' `model_type`.
-ARCHITECTURES = {"mistral": "llama", "llama": "llama"}
+ARCHITECTURES = {"mistral": "llama", "ministral3": "mistral3"}
 
 
 @dataclass

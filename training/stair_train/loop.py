@@ -54,6 +54,9 @@ class Trainer:
     def __init__(self, base: Base, model, train: Data, dev: Data | None, run: Path, options: Options):
         self.base, self.model, self.train, self.dev = base, model, train, dev
         self.run, self.options = run, options
+        # Not after an hour, when the first adapter is written.
+        if not options.full or base.path.is_file():
+            adapter.check_architecture(base.architecture)
         self.device = next(model.parameters()).device
         self.order = Order(list(train.examples), options.batch, options.share, options.seed)
         self.trained = {n: p for n, p in model.named_parameters() if p.requires_grad}

@@ -14,7 +14,7 @@ from safetensors import SafetensorError
 
 from conftest import LEAVES, PREFIX, VOCABULARY, example, model
 from stair_train import base as bases
-from stair_train import checkpoint, data, loop
+from stair_train import adapter, checkpoint, data, loop
 from stair_train.__main__ import main
 from stair_train.errors import TrainingError
 from stair_train.loop import Options, Trainer
@@ -381,6 +381,40 @@ def test_the_adapter_is_written_in_llama_cpp_s_names_and_order(data_file, tmp_pa
     written = tensors["blk.1.attn_k.weight.lora_b"] @ tensors["blk.1.attn_k.weight.lora_a"]
     assert np.allclose(written, expected.numpy(), atol=1e-3)
     assert (tmp_path / "run/peft/adapter_model.safetensors").exists()
+
+
+@pytest.mark.parametrize(
+    ("architecture", "interleaved"),
+    [("llama", True), ("granite", True), ("smollm3", True), ("arcee", True), ("mistral3", True), ("olmo", True)]
+    + [("qwen2", False), ("qwen3", False), ("gemma", False), ("cohere2", False), ("stablelm", False)],
+)
+def test_rows_are_interleaved_where_llama_cpp_wants_them(tmp_path, architecture, interleaved):
+    config = model().config
+    module = "base_model.model.model.layers.0.self_attn.{}_proj.lora_B"
+    rows = {module.format(p): torch.arange(n)[:, None].float() for p, n in (("q", 32), ("k", 16), ("v", 16))}
+    path = tmp_path / "adapter.gguf"
+    adapter.write_lora(path, rows, architecture, config, 8.0)
+    written = {t.name: t.data.flatten().tolist() for t in gguf.GGUFReader(path).tensors}
+    pairs = [0, 4, 1, 5, 2, 6, 3, 7]
+    head = pairs if interleaved else list(range(8))
+    assert written["blk.0.attn_q.weight.lora_b"][8:16] == [8 + row for row in head]
+    assert written["blk.0.attn_k.weight.lora_b"][8:16] == [8 + row for row in head]
+    assert written["blk.0.attn_v.weight.lora_b"] == list(range(16))
+    back = adapter.read_lora(path, {k: v.shape for k, v in rows.items()}, architecture, config, 8.0)
+    assert equal(back, rows)
+
+
+def test_every_architecture_whose_rows_are_known_is_one_of_llama_cpp_s():
+    known = set(gguf.MODEL_ARCH_NAMES.values())
+    assert adapter.INTERLEAVED | adapter.AS_THEY_ARE <= known
+    assert not adapter.INTERLEAVED & adapter.AS_THEY_ARE
+
+
+def test_an_architecture_whose_rows_are_not_known_is_refused(data_file, tmp_path):
+    known = trainer(data_file, tmp_path / "run")
+    unknown = bases.Base(known.base.model, known.base.path, "chatglm")
+    with pytest.raises(TrainingError, match="queries and keys of 'chatglm' is not known"):
+        Trainer(unknown, known.model, known.train, known.dev, known.run, known.options)
 
 
 def test_full_fine_tuning_trains_every_weight(data_file, tmp_path):
