@@ -25,8 +25,11 @@ def check_architecture(architecture: str) -> None:
     _is_interleaved(architecture)
 
 
-def write_lora(path: Path, state: dict, architecture: str, config, alpha: float) -> None:
-    """`state`: name -> tensor as PEFT names them. Written beside `path` and renamed over it."""
+def write_lora(path: Path, state: dict, architecture: str, config, alpha: float, index: str | None) -> None:
+    """`state`: name -> tensor as PEFT names them. Written beside `path` and renamed over it.
+
+    `index`: checksum of the index whose titles were learnt.
+    """
     names = _names(architecture, config.num_hidden_layers)
     interleaved = _is_interleaved(architecture)
     partial = path.with_suffix(".part")
@@ -34,6 +37,8 @@ def write_lora(path: Path, state: dict, architecture: str, config, alpha: float)
     writer.add_type("adapter")
     writer.add_string("adapter.type", "lora")
     writer.add_float32("adapter.lora.alpha", alpha)
+    if index is not None:
+        writer.add_string("stair.train.index_checksum", index)
     for key in sorted(state):
         name, side = _lora_name(names, key)
         values = state[key].float().numpy()

@@ -279,7 +279,8 @@ class Trainer:
         self._write_folder("peft", self.model, {k: v.to(torch.bfloat16) for k, v in weights.items()})
         named = {_peft_name(name): value for name, value in weights.items()}
         with checkpoint.writing(self.run / "adapter.gguf") as path:
-            adapter.write_lora(path, named, architecture, config, self.options.alpha)
+            index = self.train.header.get("index_checksum")
+            adapter.write_lora(path, named, architecture, config, self.options.alpha, index)
 
     def _write_folder(self, name: str, model, weights: dict[str, torch.Tensor]) -> None:
         """Written beside and renamed, so that a full disk leaves the folder before it whole."""
