@@ -10,7 +10,7 @@ from pathlib import Path
 import torch
 
 from . import base as bases
-from . import data
+from . import checkpoint, data
 from .errors import TrainingError
 from .loop import Options, Stopped, Trainer
 
@@ -60,6 +60,8 @@ def run(given: argparse.Namespace) -> int:
     options = Options(**{name: getattr(given, name) for name in asdict(Options())})
     if not 0 <= options.share <= 1 or options.batch < 1 or options.rank < 1:
         raise TrainingError("--share wants 0 to 1, --batch and --rank at least 1")
+    if not 0 <= options.dropout < 1:
+        raise TrainingError("--dropout wants 0 or more, and less than 1")
     if options.epochs < 1 or not options.minutes > 0:
         raise TrainingError("--epochs wants at least 1, --minutes more than 0")
     train = data.read(given.data)
@@ -76,21 +78,23 @@ def run(given: argparse.Namespace) -> int:
         model = base.model.float()
     else:
         model = bases.with_lora(base, options.rank, options.alpha, options.dropout)
-    given.output.mkdir(parents=True, exist_ok=True)
+    try:
+        given.output.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise TrainingError(f"{given.output}: cannot be made: {error.strerror}: name another with -o") from error
     trainer = Trainer(base, model, train, dev, given.output, options)
     describe(trainer, dtype)
     if trainer.resume():
         check_beginning(given)
         print(f"resumed at step {trainer.step}", flush=True)
-    else:
-        if given.start_from:
-            trainer.start_from(given.start_from)
-        (given.output / "log.jsonl").unlink(missing_ok=True)
+    elif given.start_from:
+        trainer.start_from(given.start_from)
     settings = {key: value for key, value in asdict(options).items() if value != math.inf}
     if given.start_from:
         settings["start_from"] = given.start_from.name
     settings |= {"base": Path(given.base).name, "index": train.header.get("index_checksum")}
-    (given.output / "config.json").write_text(json.dumps(settings, indent=1) + "\n")
+    with checkpoint.writing(given.output / "config.json") as path:
+        path.write_text(json.dumps(settings, indent=1) + "\n")
     best = trainer.fit(given.evaluate_every, given.save_every)
     written = given.output / ("model.gguf" if options.full else "adapter.gguf")
     print(f"best dev Recall@1 {100 * best:.1f} at epoch {trainer.best['epoch']:.1f}; wrote {written}")

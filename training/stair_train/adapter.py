@@ -9,26 +9,43 @@ import torch
 
 from .errors import TrainingError
 
+# Hugging Face rotates halves of a head here and llama.cpp neighbours (its ROPE_TYPE_NORM): its converter
+# interleaves the rows of queries and keys.
+INTERLEAVED = {"arcee", "granite", "granitemoe", "llama", "mistral3", "olmo", "smollm3"}
 
-def write_lora(path: Path, state: dict, architecture: str, config, alpha: float) -> None:
-    """`state`: name -> tensor as PEFT names them. Written beside `path` and renamed over it."""
+# Both rotate halves here, or both neighbours: rows stay as they are.
+AS_THEY_ARE = {
+    "apertus", "cohere2", "ernie4_5", "exaone4", "gemma", "gemma2", "gemma3", "glm4", "lfm2", "nemotron",
+    "olmo2", "olmoe", "phi3", "qwen2", "qwen2moe", "qwen3", "qwen3moe", "seed_oss", "stablelm", "starcoder2",
+}
+
+
+def check_architecture(architecture: str) -> None:
+    """An adapter with rows in the wrong order loads, and answers wrongly."""
+    _is_interleaved(architecture)
+
+
+def write_lora(path: Path, state: dict, architecture: str, config, alpha: float, index: str | None) -> None:
+    """`state`: name -> tensor as PEFT names them. Written beside `path` and renamed over it.
+
+    `index`: checksum of the index whose titles were learnt.
+    """
     names = _names(architecture, config.num_hidden_layers)
+    interleaved = _is_interleaved(architecture)
     partial = path.with_suffix(".part")
     writer = gguf.GGUFWriter(partial, architecture)
     writer.add_type("adapter")
     writer.add_string("adapter.type", "lora")
     writer.add_float32("adapter.lora.alpha", alpha)
+    if index is not None:
+        writer.add_string("stair.train.index_checksum", index)
     for key in sorted(state):
         name, side = _lora_name(names, key)
         values = state[key].float().numpy()
-        if side == "b" and architecture == "llama":
+        if side == "b" and interleaved:
             values = _rotary_order(name, values, config)
         writer.add_tensor(f"{name}.lora_{side}", values.astype(np.float16))
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
-    os.replace(partial, path)
+    _write(writer, partial, path)
 
 
 def read_lora(path: Path, shapes: dict, architecture: str, config, alpha: float) -> dict:
@@ -46,6 +63,7 @@ def read_lora(path: Path, shapes: dict, architecture: str, config, alpha: float)
     if kind != "lora" or scale != np.float32(alpha):
         raise TrainingError(f"{path}: a {kind} of alpha {scale:g}, and --alpha is {alpha:g}: give its own")
     names = _names(architecture, config.num_hidden_layers)
+    interleaved = _is_interleaved(architecture)
     tensors = {tensor.name: tensor for tensor in reader.tensors}
     state = {}
     for key, shape in shapes.items():
@@ -54,7 +72,7 @@ def read_lora(path: Path, shapes: dict, architecture: str, config, alpha: float)
         values = None if tensor is None else gguf.dequantize(tensor.data, tensor.tensor_type)
         if values is None or values.shape != tuple(shape):
             raise other
-        if side == "b" and architecture == "llama":
+        if side == "b" and interleaved:
             values = _hugging_face_order(name, values, config)
         state[key] = torch.from_numpy(np.array(values, dtype=np.float32))
     if tensors:
@@ -66,6 +84,7 @@ def write_model(path: Path, state: dict, architecture: str, config, base: Path) 
     """A fully tuned model: the base's metadata, f16 matrices, f32 vectors."""
     reader = gguf.GGUFReader(base)
     names = _names(architecture, config.num_hidden_layers)
+    interleaved = _is_interleaved(architecture)
     tuned = {}
     for key, tensor in state.items():
         try:
@@ -87,15 +106,33 @@ def write_model(path: Path, state: dict, architecture: str, config, base: Path) 
         values = tuned.get(tensor.name)
         if values is None:
             values = gguf.dequantize(tensor.data, tensor.tensor_type)
-        elif architecture == "llama":
+        elif interleaved:
             values = _rotary_order(tensor.name, values, config)
         kind = np.float32 if values.ndim == 1 else np.float16
         writer.add_tensor(tensor.name, values.astype(kind))
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
+    _write(writer, partial, path)
+
+
+def _write(writer: gguf.GGUFWriter, partial: Path, path: Path) -> None:
+    """The whole file, renamed over `path`; half a file takes no room."""
+    try:
+        writer.write_header_to_file()
+        writer.write_kv_data_to_file()
+        writer.write_tensors_to_file()
+        writer.close()
+    except OSError:
+        partial.unlink(missing_ok=True)
+        raise
     os.replace(partial, path)
+
+
+def _is_interleaved(architecture: str) -> bool:
+    if architecture not in INTERLEAVED | AS_THEY_ARE:
+        raise TrainingError(
+            f"in what order llama.cpp keeps the queries and keys of {architecture!r} is not known here, so no "
+            f"adapter can be written: train a base of {', '.join(sorted(INTERLEAVED | AS_THEY_ARE))}"
+        )
+    return architecture in INTERLEAVED
 
 
 def _lora_name(names, key: str) -> tuple[str, str]:
@@ -120,7 +157,7 @@ def _names(architecture: str, layers: int):
 
 
 def _rotary_order(name: str, values: np.ndarray, config) -> np.ndarray:
-    """Rows of a query or key projection as llama.cpp's `llama` wants them.
+    """Rows of a query or key projection as llama.cpp's `INTERLEAVED` want them.
 
     Hugging Face rotates dimension i with i + d/2, llama.cpp i with i + 1: the two halves of each
     head are interleaved.

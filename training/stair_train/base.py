@@ -1,5 +1,6 @@
 """The model that is trained: loaded from a GGUF file or a Hugging Face folder, with LoRA or whole."""
 
+import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,8 +13,10 @@ from transformers import AutoConfig, AutoModelForCausalLM
 from . import attention
 from .errors import TrainingError
 
+MIB = 1 << 20
+
 # llama.cpp's name of an architecture where it differs from transformers' `model_type`.
-ARCHITECTURES = {"mistral": "llama", "llama": "llama"}
+ARCHITECTURES = {"mistral": "llama", "ministral3": "mistral3"}
 
 
 @dataclass
@@ -78,6 +81,33 @@ def check_vocabulary(base: Base, size: int) -> None:
             f"the training data's vocabulary has {size} tokens, {base.path} has {rows}: run "
             "`stair train-data` with this model"
         )
+
+
+def fingerprint(path: Path) -> str:
+    """Differs where the base does: of a GGUF file all of it is hashed.
+
+    Of a folder, whose weights may be many GB, its config.json and of each file of weights the name, the
+    size, and the first and the last MiB: a change that leaves all of these alone is not seen.
+    """
+    hashed = hashlib.sha256()
+    try:
+        if path.is_file():
+            with open(path, "rb") as file:
+                while block := file.read(MIB):
+                    hashed.update(block)
+            return hashed.hexdigest()
+        config = path / "config.json"
+        hashed.update(config.read_bytes() if config.exists() else b"none")
+        for weights in sorted([*path.glob("*.safetensors"), *path.glob("*.bin")]):
+            size = weights.stat().st_size
+            hashed.update(f"{weights.name} {size}".encode())
+            with open(weights, "rb") as file:
+                hashed.update(file.read(MIB))
+                file.seek(max(0, size - MIB))
+                hashed.update(file.read(MIB))
+    except OSError as error:
+        raise TrainingError(f"{path}: cannot be read: {error}") from error
+    return hashed.hexdigest()
 
 
 def _architecture(path: Path) -> str:

@@ -46,10 +46,7 @@ class Data:
 def read(path: str | Path) -> Data:
     """Reads a file whole and checks every span and token in it."""
     path = Path(path)
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except OSError as error:
-        raise TrainingError(f"{path}: {error.strerror}") from error
+    lines = _lines(path)
     if not lines:
         raise TrainingError(f"{path} is empty: write it with `stair train-data`")
     header = _object(path, 1, lines[0])
@@ -59,8 +56,7 @@ def read(path: str | Path) -> Data:
             f"{header.get('version')!r}, not {FORMAT!r} version {VERSION}: write it again with "
             "this version's `stair train-data`"
         )
-    vocabulary = header["vocabulary_size"]
-    leaves = {leaf["section"]: tuple(leaf["tokens"]) for leaf in header["leaves"]}
+    vocabulary, prefix, leaves = _of_header(path, header)
     examples = []
     ids = set()
     for number, line in enumerate(lines[1:], 2):
@@ -89,12 +85,38 @@ def read(path: str | Path) -> Data:
         examples.append(example)
     if not examples:
         raise TrainingError(f"{path} has no example: did the split name the right questions?")
-    return Data(path, header, tuple(header["prefix"]), leaves, tuple(examples))
+    return Data(path, header, prefix, leaves, tuple(examples))
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        text = path.read_bytes().decode("utf-8")
+    except OSError as error:
+        raise TrainingError(f"{path}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise TrainingError(
+            f"{path}: not UTF-8 at byte {error.start}: write it with `stair train-data`"
+        ) from error
+    # Not `splitlines`: JSON may hold other line breaks as they are.
+    lines = text.split("\n")
+    return lines if lines[-1] else lines[:-1]
+
+
+def _of_header(path: Path, header: dict) -> tuple[int, tuple[int, ...], dict[int, tuple[int, ...]]]:
+    """Size of the vocabulary, prefix and leaves."""
+    try:
+        leaves = {leaf["section"]: tuple(leaf["tokens"]) for leaf in header["leaves"]}
+        return int(header["vocabulary_size"]), tuple(header["prefix"]), leaves
+    except (KeyError, TypeError, ValueError) as error:
+        what = f"no {error}" if isinstance(error, KeyError) else error
+        raise TrainingError(
+            f"{path}:1: not a header of training data: {what}: write it again with `stair train-data`"
+        ) from error
 
 
 def check_same_prompt(train: Data, dev: Data) -> None:
     """Training and development data must come from one index and one vocabulary."""
-    for key in ("vocabulary_fingerprint", "prefix", "leaves"):
+    for key in ("vocabulary_fingerprint", "vocabulary_size", "prefix", "leaves"):
         if train.header.get(key) != dev.header.get(key):
             raise TrainingError(
                 f"{train.path} and {dev.path} differ in `{key}`: write both with the same index "

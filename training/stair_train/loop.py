@@ -3,16 +3,20 @@
 import hashlib
 import json
 import math
+import shutil
 import signal
+import sys
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import torch
 from peft.helpers import disable_input_dtype_casting
+from safetensors import SafetensorError
 from tqdm import tqdm
 
 from . import adapter, checkpoint
+from . import base as bases
 from .base import Base
 from .data import Data, Order
 from .decode import recall_at_1
@@ -50,6 +54,9 @@ class Trainer:
     def __init__(self, base: Base, model, train: Data, dev: Data | None, run: Path, options: Options):
         self.base, self.model, self.train, self.dev = base, model, train, dev
         self.run, self.options = run, options
+        # Not after an hour, when the first adapter is written.
+        if not options.full or base.path.is_file():
+            adapter.check_architecture(base.architecture)
         self.device = next(model.parameters()).device
         self.order = Order(list(train.examples), options.batch, options.share, options.seed)
         self.trained = {n: p for n, p in model.named_parameters() if p.requires_grad}
@@ -57,9 +64,13 @@ class Trainer:
             self._groups(), lr=options.learning_rate, betas=(0.9, 0.98), weight_decay=0.0
         )
         self.step, self.seconds = 0, 0.0
+        # The step of the last evaluation.
+        self.evaluated = -1
         self.best = {"recall": -1.0, "epoch": 0, "weights": None}
         self.held = None
         self.signal = None
+        # Once: every save has it.
+        self.identity = self._identity(bases.fingerprint(base.path))
 
     def _groups(self) -> list[dict]:
         """A LoRA's B starts at zero and is given a larger rate than A (LoRA+, Hayou et al. 2024)."""
@@ -68,12 +79,12 @@ class Trainer:
         groups = [{"params": rest, "ratio": 1.0}, {"params": b, "ratio": self.options.ratio}]
         return [group for group in groups if group["params"]]
 
-    def identity(self) -> str:
+    def _identity(self, base: str) -> str:
         """Runs differ when their data, base or options do."""
         hashed = hashlib.sha256()
         for path in [self.train.path, self.dev.path if self.dev else None]:
             hashed.update(path.read_bytes() if path else b"none")
-        hashed.update(str(self.base.path.name).encode())
+        hashed.update(base.encode())
         varying = {"epochs", "minutes", "patience"}
         fixed = {k: v for k, v in asdict(self.options).items() if k not in varying}
         hashed.update(json.dumps(fixed, sort_keys=True).encode())
@@ -84,7 +95,13 @@ class Trainer:
         state = checkpoint.load(self.run)
         if state is None:
             return False
-        if state["identity"] != self.identity():
+        if state["identity"] == self._identity(self.base.path.name):
+            print(
+                f"{self.run} holds a run of an earlier version, which noted its base by name alone: whether "
+                f"{self.base.path} is what it began with cannot be told; it is taken to be, and noted",
+                file=sys.stderr,
+            )
+        elif state["identity"] != self.identity:
             raise TrainingError(
                 f"{self.run} holds a run with other data, base or options: name another folder "
                 "with -o, or remove this one"
@@ -93,10 +110,42 @@ class Trainer:
             for name, value in state["weights"].items():
                 self.trained[name].copy_(value)
         self.optimizer.load_state_dict(state["optimizer"])
-        torch.set_rng_state(state["rng"])
+        self._set_randomness(state)
         self.step, self.seconds, self.best = state["step"], state["seconds"], state["best"]
-        self.held = None
+        self.evaluated = state["evaluated"] if "evaluated" in state else self._last_logged()
+        # Computed anew it would be of later weights than an unbroken run has it of.
+        self.held = _held_to(state.get("held"), self.device)
         return True
+
+    def _last_logged(self) -> int:
+        """The step of the last evaluation, of a run whose checkpoint does not say it."""
+        return max((step for step, _ in self._log() if step <= self.step), default=-1)
+
+    def _log(self) -> list[tuple[int, str]]:
+        """The log's lines behind their steps; what a kill cut off is left out."""
+        path = self.run / "log.jsonl"
+        if not path.exists():
+            return []
+        found = []
+        for line in path.read_text(encoding="utf-8", errors="replace").split("\n"):
+            try:
+                found.append((int(json.loads(line)["step"]), line))
+            except (ValueError, KeyError, TypeError):
+                continue
+        return found
+
+    def _cut_log(self) -> None:
+        """Takes away what was logged and not saved: it is evaluated again."""
+        with checkpoint.writing(self.run / "log.jsonl") as path:
+            kept = [line for step, line in self._log() if step <= self.evaluated]
+            partial = path.with_suffix(".part")
+            partial.write_text("".join(line + "\n" for line in kept), encoding="utf-8")
+            partial.replace(path)
+
+    def _set_randomness(self, state: dict) -> None:
+        torch.set_rng_state(state["rng"])
+        if self.device.type == "cuda" and state.get("cuda_rng") is not None:
+            torch.cuda.set_rng_state(state["cuda_rng"], self.device)
 
     def start_from(self, run: Path) -> None:
         """Takes the best weights of another run, or of an adapter's GGUF; everything else begins anew."""
@@ -130,11 +179,14 @@ class Trainer:
         checkpoint.save(
             self.run,
             {
-                "identity": self.identity(),
+                "identity": self.identity,
                 "weights": self.weights(),
                 "optimizer": self.optimizer.state_dict(),
                 "rng": torch.get_rng_state(),
+                "cuda_rng": torch.cuda.get_rng_state(self.device) if self.device.type == "cuda" else None,
+                "held": _held_to(self.held, "cpu"),
                 "step": self.step,
+                "evaluated": self.evaluated,
                 "seconds": self.seconds,
                 "best": self.best,
             },
@@ -161,12 +213,10 @@ class Trainer:
             self.held = prefix_state(self.model, self.train.prefix, self.device)
         examples = self.order.step(self.step)
         value = backward(self.model, self.train.prefix, examples, self.device, self.held)
-        if not math.isfinite(value):
-            raise TrainingError(
-                f"the loss is {value} at step {self.step}: the last checkpoint is whole; "
-                f"start a new run with a learning rate below {options.learning_rate:g}"
-            )
-        torch.nn.utils.clip_grad_norm_(self.trained.values(), 1.0)
+        self._check_finite("loss", value)
+        # A gradient may be infinite where the loss is not, and AdamW would make weights of it.
+        norm = torch.nn.utils.clip_grad_norm_(self.trained.values(), 1.0)
+        self._check_finite("gradient's norm", norm.item())
         for group in self.optimizer.param_groups:
             group["lr"] = self.learning_rate() * group["ratio"]
         self.optimizer.step()
@@ -174,19 +224,29 @@ class Trainer:
         self.step += 1
         return value
 
-    def evaluate(self, losses: list[float]) -> float:
-        """Dev Recall@1, one line of the log, and the adapter when it is the best so far."""
+    def _check_finite(self, what: str, value: float) -> None:
+        if not math.isfinite(value):
+            whole = "the last checkpoint is whole; " if checkpoint.exists(self.run) else ""
+            raise TrainingError(
+                f"the {what} is {value} at step {self.step}: {whole}start a new run with a learning "
+                f"rate below {self.options.learning_rate:g}"
+            )
+
+    def evaluate(self, losses: list[float]) -> bool:
+        """Dev Recall@1 and one line of the log; whether the weights are the best so far."""
         began = time.monotonic()
         questions = self.dev.of_task("retrieval") if self.dev else []
+        # No title is right of a question that nothing answers.
+        questions = [question for question in questions if question.section is not None]
         self.model.eval()
         recall = recall_at_1(
             self.model, self.train.prefix, self.train.leaves, questions, self.device, self.options.batch
         )
         self.model.train()
         epoch = self.step / self.order.steps_per_epoch
-        if recall > self.best["recall"] or not questions:
+        better = recall > self.best["recall"] or not questions
+        if better:
             self.best = {"recall": recall, "epoch": epoch, "weights": self.weights()}
-            self.export()
         line = {
             "step": self.step,
             "epoch": round(epoch, 3),
@@ -199,9 +259,10 @@ class Trainer:
             "minutes": round(self.seconds / 60, 2),
             "evaluation_seconds": round(time.monotonic() - began, 1),
         }
-        with open(self.run / "log.jsonl", "a", encoding="utf-8") as log:
+        with checkpoint.writing(self.run / "log.jsonl") as path, open(path, "a", encoding="utf-8") as log:
             log.write(json.dumps(line) + "\n")
-        return recall
+        self.evaluated = self.step
+        return better
 
     def export(self) -> None:
         """Writes the best weights so far."""
@@ -210,17 +271,33 @@ class Trainer:
         if self.options.full:
             tuned = dict(self.base.model.state_dict())
             tuned.update({name: value.to(torch.bfloat16) for name, value in weights.items()})
-            self.base.model.save_pretrained(self.run / "model", state_dict=tuned)
+            self._write_folder("model", self.base.model, tuned)
             if self.base.path.is_file():
-                adapter.write_model(self.run / "model.gguf", tuned, architecture, config, self.base.path)
+                with checkpoint.writing(self.run / "model.gguf") as path:
+                    adapter.write_model(path, tuned, architecture, config, self.base.path)
             return
-        self.model.save_pretrained(
-            self.run / "peft", state_dict={k: v.to(torch.bfloat16) for k, v in weights.items()}
-        )
+        self._write_folder("peft", self.model, {k: v.to(torch.bfloat16) for k, v in weights.items()})
         named = {_peft_name(name): value for name, value in weights.items()}
-        adapter.write_lora(
-            self.run / "adapter.gguf", named, architecture, config, self.options.alpha
-        )
+        with checkpoint.writing(self.run / "adapter.gguf") as path:
+            index = self.train.header.get("index_checksum")
+            adapter.write_lora(path, named, architecture, config, self.options.alpha, index)
+
+    def _write_folder(self, name: str, model, weights: dict[str, torch.Tensor]) -> None:
+        """Written beside and renamed, so that a full disk leaves the folder before it whole."""
+        partial, before = self.run / f"{name}.part", self.run / f"{name}.before"
+        with checkpoint.writing(self.run / name) as path:
+            for left in (partial, before):
+                shutil.rmtree(left, ignore_errors=True)
+            try:
+                model.save_pretrained(partial, state_dict=weights)
+            except (OSError, SafetensorError):
+                shutil.rmtree(partial, ignore_errors=True)
+                raise
+            # A folder cannot be renamed over another.
+            if path.exists():
+                path.rename(before)
+            partial.rename(path)
+            shutil.rmtree(before, ignore_errors=True)
 
     def fit(self, evaluate_every: float, save_every: float) -> float:
         """Trains to the end of the schedule or of the patience; returns the best dev Recall@1.
@@ -228,6 +305,10 @@ class Trainer:
         `evaluate_every` in epochs, `save_every` in minutes.
         """
         self._listen()
+        self._cut_log()
+        if self.best["weights"] is not None:
+            # Saved, and perhaps not written when the run was ended.
+            self.export()
         every = max(1, round(evaluate_every * self.order.steps_per_epoch))
         saved = time.monotonic()
         losses: list[float] = []
@@ -246,22 +327,27 @@ class Trainer:
                     f"{self.step * self.options.batch / self.seconds:.1f} examples/s"
                 )
                 if self.step % every == 0:
-                    with self._compute():
-                        self.evaluate(losses)
-                    losses = []
-                if time.monotonic() - saved > 60 * save_every or self.step % every == 0:
+                    self._record(losses)
+                    losses, saved = [], time.monotonic()
+                elif time.monotonic() - saved > 60 * save_every:
                     self.save()
                     saved = time.monotonic()
                 if self.signal is not None:
                     self.save()
                     raise Stopped(signal.Signals(self.signal).name)
-            if self.step % every:
-                with self._compute():
-                    self.evaluate(losses)
-            self.save()
+            if self.step != self.evaluated:
+                self._record(losses)
         finally:
             bar.close()
         return self.best["recall"]
+
+    def _record(self, losses: list[float]) -> None:
+        """Evaluates, saves and then exports, so that what a full disk keeps from being exported is saved."""
+        with self._compute():
+            better = self.evaluate(losses)
+        self.save()
+        if better:
+            self.export()
 
     def _out_of_patience(self) -> bool:
         epoch = self.step / self.order.steps_per_epoch
@@ -276,6 +362,13 @@ class Trainer:
 
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, remember)
+
+
+def _held_to(held: dict | None, device) -> dict | None:
+    """A prefix's keys and values on another device."""
+    if held is None:
+        return None
+    return {layer: (keys.to(device), values.to(device)) for layer, (keys, values) in held.items()}
 
 
 def _peft_name(name: str) -> str:

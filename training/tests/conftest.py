@@ -32,8 +32,9 @@ def model(implementation: str = attention.NAME):
     return LlamaForCausalLM(config).float()
 
 
-def example(section: int, question: list[int], id: str = "", task: str = "retrieval") -> Example:
-    tokens = tuple(question) + LEAVES[section]
+def example(section: int | None, question: list[int], id: str = "", task: str = "retrieval") -> Example:
+    """Where no section answers the terminator follows at once."""
+    tokens = tuple(question) + (LEAVES[section] if section is not None else (2,))
     return Example(id, task, section, tokens, len(question), len(tokens))
 
 
@@ -53,7 +54,7 @@ def data_file(tmp_path, examples):
         header = {
             "format": "stair-train-data",
             "version": 1,
-            "index_checksum": "0",
+            "index_checksum": "00c0ffee00c0ffee",
             "vocabulary_fingerprint": "f",
             "vocabulary_size": VOCABULARY,
             "prefix": PREFIX,

@@ -56,11 +56,40 @@ def test_an_empty_file_another_format_and_no_examples_say_so(tmp_path, data_file
         data.read(data_file("none.jsonl", []))
 
 
+def test_a_line_ends_at_a_line_feed_alone(data_file, examples):
+    path = data_file("train.jsonl")
+    text = path.read_text()
+    path.write_bytes(text.replace('"a"', '"a\u2028\x85b"').replace("\n", "\r\n").encode())
+    read = data.read(path)
+    assert [e.id for e in read.examples] == ["a\u2028\x85b"] + [e.id for e in examples[1:]]
+
+
+def test_what_is_not_utf_8_says_so(data_file):
+    path = data_file("train.jsonl")
+    path.write_bytes(path.read_bytes().replace(b'"a"', b'"\xe9"'))
+    with pytest.raises(TrainingError, match="train.jsonl: not UTF-8 at byte .*stair train-data"):
+        data.read(path)
+
+
+@pytest.mark.parametrize("key", ["vocabulary_size", "prefix", "leaves"])
+def test_a_header_with_something_left_out_says_so(data_file, key):
+    path = data_file("train.jsonl")
+    header, _, rest = path.read_text().partition("\n")
+    kept = {k: v for k, v in json.loads(header).items() if k != key}
+    path.write_text(json.dumps(kept) + "\n" + rest)
+    with pytest.raises(TrainingError, match=f"train.jsonl:1: .*no '{key}': write it again"):
+        data.read(path)
+    with pytest.raises(TrainingError, match="other.jsonl:1: not a header"):
+        data.read(data_file("other.jsonl", **{key: None}))
+
+
 def test_training_and_development_data_must_agree(data_file):
     train = data.read(data_file("train.jsonl"))
     data.check_same_prompt(train, data.read(data_file("dev.jsonl")))
-    with pytest.raises(TrainingError, match="differ in `prefix`"):
-        data.check_same_prompt(train, data.read(data_file("other.jsonl", prefix=[5])))
+    others = {"prefix": [5], "vocabulary_fingerprint": "g", "vocabulary_size": 65}
+    for key, value in others.items():
+        with pytest.raises(TrainingError, match=f"differ in `{key}`"):
+            data.check_same_prompt(train, data.read(data_file("other.jsonl", **{key: value})))
 
 
 def many(count: int, task: str) -> list:
