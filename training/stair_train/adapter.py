@@ -25,10 +25,10 @@ def check_architecture(architecture: str) -> None:
     _is_interleaved(architecture)
 
 
-def write_lora(path: Path, state: dict, architecture: str, config, alpha: float, index: str | None) -> None:
+def write_lora(path: Path, state: dict, architecture: str, config, alpha: float, origin: dict[str, str]) -> None:
     """`state`: name -> tensor as PEFT names them. Written beside `path` and renamed over it.
 
-    `index`: checksum of the index whose titles were learnt.
+    `origin`: metadata that says what it was trained on; `stair merge` compares it.
     """
     names = _names(architecture, config.num_hidden_layers)
     interleaved = _is_interleaved(architecture)
@@ -37,8 +37,8 @@ def write_lora(path: Path, state: dict, architecture: str, config, alpha: float,
     writer.add_type("adapter")
     writer.add_string("adapter.type", "lora")
     writer.add_float32("adapter.lora.alpha", alpha)
-    if index is not None:
-        writer.add_string("stair.train.index_checksum", index)
+    for key, value in origin.items():
+        writer.add_string(key, value)
     for key in sorted(state):
         name, side = _lora_name(names, key)
         values = state[key].float().numpy()

@@ -61,6 +61,12 @@ def load(path: str | Path, device, dtype, qlora: bool = False) -> Base:
     return Base(model, path, architecture)
 
 
+def merged_adapter(path: Path) -> str | None:
+    """Which adapter `stair merge` has put into the model, if any."""
+    field = gguf.GGUFReader(path).get_field("stair.provenance.adapter") if path.is_file() else None
+    return field.contents() if field else None
+
+
 def with_lora(base: Base, rank: int, alpha: float, dropout: float) -> torch.nn.Module:
     """Adapters on every projection; everything else is frozen. The adapters are f32."""
     config = LoraConfig(

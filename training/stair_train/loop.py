@@ -279,8 +279,15 @@ class Trainer:
         self._write_folder("peft", self.model, {k: v.to(torch.bfloat16) for k, v in weights.items()})
         named = {_peft_name(name): value for name, value in weights.items()}
         with checkpoint.writing(self.run / "adapter.gguf") as path:
-            index = self.train.header.get("index_checksum")
-            adapter.write_lora(path, named, architecture, config, self.options.alpha, index)
+            adapter.write_lora(path, named, architecture, config, self.options.alpha, self._origin())
+
+    def _origin(self) -> dict[str, str]:
+        """What the adapter belongs to, as far as it is known."""
+        origin = {
+            "stair.train.prefix_checksum": self.train.header.get("prefix_checksum"),
+            "stair.train.base_adapter": bases.merged_adapter(self.base.path),
+        }
+        return {key: value for key, value in origin.items() if value}
 
     def _write_folder(self, name: str, model, weights: dict[str, torch.Tensor]) -> None:
         """Written beside and renamed, so that a full disk leaves the folder before it whole."""

@@ -54,7 +54,7 @@ def data_file(tmp_path, examples):
         header = {
             "format": "stair-train-data",
             "version": 1,
-            "index_checksum": "00c0ffee00c0ffee",
+            "prefix_checksum": "00c0ffee00c0ffee",
             "vocabulary_fingerprint": "f",
             "vocabulary_size": VOCABULARY,
             "prefix": PREFIX,

@@ -371,7 +371,7 @@ def test_the_adapter_is_written_in_llama_cpp_s_names_and_order(data_file, tmp_pa
     reader = gguf.GGUFReader(tmp_path / "run/adapter.gguf")
     assert reader.get_field("general.type").contents() == "adapter"
     assert reader.get_field("general.architecture").contents() == "llama"
-    assert reader.get_field("stair.train.index_checksum").contents() == "00c0ffee00c0ffee"
+    assert reader.get_field("stair.train.prefix_checksum").contents() == "00c0ffee00c0ffee"
     assert reader.get_field("adapter.lora.alpha").contents() == run.options.alpha
     tensors = {t.name: np.array(t.data, np.float32).reshape(tuple(reversed(t.shape.tolist()))) for t in reader.tensors}
     assert len(tensors) == 2 * 2 * 7
@@ -395,7 +395,7 @@ def test_rows_are_interleaved_where_llama_cpp_wants_them(tmp_path, architecture,
     module = "base_model.model.model.layers.0.self_attn.{}_proj.lora_B"
     rows = {module.format(p): torch.arange(n)[:, None].float() for p, n in (("q", 32), ("k", 16), ("v", 16))}
     path = tmp_path / "adapter.gguf"
-    adapter.write_lora(path, rows, architecture, config, 8.0, None)
+    adapter.write_lora(path, rows, architecture, config, 8.0, {})
     written = {t.name: t.data.flatten().tolist() for t in gguf.GGUFReader(path).tensors}
     pairs = [0, 4, 1, 5, 2, 6, 3, 7]
     head = pairs if interleaved else list(range(8))
