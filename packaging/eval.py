@@ -24,7 +24,7 @@ def main(out: Path) -> None:
         for system in (system for system in SYSTEMS if system in compared):
             asked = out / f"{name}-{system}.json"
             refusal = json.loads(asked.read_text()).get("refusal") if asked.exists() else None
-            few = next(part["recall_at_1"] for part in compared[system]["by_training"] if part["to"] == 2)
+            few = compared[system]["few_training"]["recall_at_1"]
             figures.setdefault(name, {})[system] = row(compared[system], refusal or {}, few)
     (out.parent / "eval.json").write_text(json.dumps(figures, indent=1) + "\n")
     print("| document | system | R@1 | R@3 | nDCG@3 | invented | refused of unanswerable / of answerable |")
@@ -46,7 +46,7 @@ def row(summary: dict, refusal: dict, few: dict | None) -> dict:
     figures["hallucination"] = percent(summary["hallucination"])
     figures["refused"] = percent(refusal.get("unanswerable"))
     figures["refused_wrongly"] = percent(refusal.get("answerable"))
-    figures["r1_at_1_or_2_training_questions"] = percent(few)
+    figures["r1_at_0_to_2_training_questions"] = percent(few)
     figures["questions"] = summary["counts"]["answerable"]
     return figures
 

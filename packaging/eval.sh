@@ -68,8 +68,8 @@ document() {
         fi
     elif [ -s "$cold.gguf" ]; then
         echo "eval: no model was trained for $name: asking $cold.gguf, which takes seconds a question"
-        ask "$name" stair-cold "$index" "$cold.gguf" "$questions" --no-tune
-        ask "$name" hybrid-cold "$index" "$cold.gguf" "$questions" --no-tune --lexical-weight "$cold_weight"
+        ask "$name" stair-cold "$plain" "$cold.gguf" "$questions" --no-tune
+        ask "$name" hybrid-cold "$plain" "$cold.gguf" "$questions" --no-tune --lexical-weight "$cold_weight"
     else
         echo "eval: no stair for $name: it needs training (docs/training.md) into $model"
     fi

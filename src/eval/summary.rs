@@ -33,6 +33,8 @@ pub struct Summary {
     pub tokens: Option<Estimate>,
     /// Recall@1 by the number of training questions of the gold leaf.
     pub by_training: Vec<Group>,
+    /// The same for those that have two at most.
+    pub few_training: Group,
     /// How often the system said that no section answers; `None` when it takes no stand.
     pub refusal: Option<Refusal>,
 }
@@ -166,6 +168,7 @@ impl Summary {
                 .iter()
                 .map(|(from, to)| group(&answerable, *from, *to))
                 .collect(),
+            few_training: group(&answerable, 0, Some(2)),
             refusal: refusal(&answerable, &unanswerable),
             answerable: ranking(&answerable),
             all: ranking(&all),
@@ -297,6 +300,7 @@ mod tests {
         assert_eq!(value(&summary.by_training[0].recall_at_1), 0.0);
         assert_eq!(summary.by_training[1].recall_at_1, None);
         assert_eq!(value(&summary.by_training[2].recall_at_1), 1.0);
+        assert_eq!(value(&summary.few_training.recall_at_1), 0.0);
     }
 
     #[test]

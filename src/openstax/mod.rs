@@ -152,7 +152,7 @@ impl Book {
     fn heading(&mut self, level: usize, text: &str) {
         self.markdown.push_str(&"#".repeat(level.clamp(2, 6)));
         self.markdown.push(' ');
-        self.markdown.push_str(text);
+        self.markdown.push_str(&escaped(text));
         self.markdown.push_str("\n\n");
     }
 
@@ -213,14 +213,70 @@ fn parse<'t>(text: &'t str, path: &str) -> Result<roxmltree::Document<'t>> {
     Ok(document)
 }
 
+/// Elements that stand apart from the text around them.
+const APART: [&str; 18] = [
+    "para",
+    "list",
+    "item",
+    "newline",
+    "title",
+    "label",
+    "equation",
+    "note",
+    "section",
+    "div",
+    "quote",
+    "table",
+    "row",
+    "entry",
+    "figure",
+    "caption",
+    "definition",
+    "meaning",
+];
+
+/// Elements of MathML that say a formula again, for programs.
+const SAID_AGAIN: [&str; 2] = ["annotation", "annotation-xml"];
+
 /// The text of an element and of all within it, on one line.
 fn text_of(element: roxmltree::Node<'_, '_>) -> String {
-    let text: String = element
-        .descendants()
-        .filter(|node| node.is_text())
-        .filter_map(|node| node.text())
-        .collect();
+    text_without(element, &[])
+}
+
+/// The same without what is within elements of these names.
+fn text_without(element: roxmltree::Node<'_, '_>, names: &[&str]) -> String {
+    let mut text = String::new();
+    collect(element, names, &mut text);
     text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn collect(element: roxmltree::Node<'_, '_>, without: &[&str], text: &mut String) {
+    for node in element.children() {
+        let name = node.tag_name().name();
+        if node.is_text() {
+            text.push_str(node.text().unwrap_or_default());
+        } else if node.is_element() && !SAID_AGAIN.contains(&name) && !without.contains(&name) {
+            let apart = if APART.contains(&name) { " " } else { "" };
+            text.push_str(apart);
+            collect(node, without, text);
+            text.push_str(apart);
+        }
+    }
+}
+
+/// `title` as Markdown that is read back as the same text.
+fn escaped(title: &str) -> String {
+    let mut markdown = String::with_capacity(title.len());
+    for c in title.chars() {
+        if matches!(
+            c,
+            '\\' | '`' | '*' | '_' | '[' | ']' | '<' | '&' | '#' | '~'
+        ) {
+            markdown.push('\\');
+        }
+        markdown.push(c);
+    }
+    markdown
 }
 
 /// The first child element of that name.

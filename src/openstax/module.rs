@@ -1,6 +1,6 @@
 //! A module: the text of one section, and the exercises at its end.
 
-use super::{child, parse, text, text_of};
+use super::{child, parse, text, text_of, text_without};
 use crate::error::{Error, Result};
 use roxmltree::Node;
 use std::path::Path;
@@ -114,7 +114,7 @@ impl Module {
             return;
         };
         let first = problem.descendants().find(|n| n.has_tag_name_of("para"));
-        let query = text_of(first.unwrap_or(problem));
+        let query = text_without(first.unwrap_or(problem), &["list"]);
         let id = match exercise.attribute("id") {
             Some(id) => id.to_owned(),
             None => (number + 1).to_string(),

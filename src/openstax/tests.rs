@@ -1,6 +1,7 @@
 //! An invented book of two chapters.
 
 use super::*;
+use proptest::prelude::*;
 
 fn fixture() -> std::path::PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/openstax")
@@ -113,5 +114,54 @@ fn elements_within_elements_without_end_are_refused() {
         write("modules/m/index.cnxml", &module);
         let error = read(folder.path(), "x").expect_err("refused");
         assert!(error.to_string().contains("within"), "{error}");
+    }
+}
+
+#[test]
+fn what_stands_apart_stays_apart_and_choices_are_no_question() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let write = |path: &str, text: &str| {
+        let path = folder.path().join(path);
+        std::fs::create_dir_all(path.parent().expect("a folder")).expect("makes");
+        std::fs::write(path, text).expect("writes");
+    };
+    write(
+        "collections/x.collection.xml",
+        "<c><metadata><title>T</title></metadata><content><subcollection><title>C</title>\
+         <content><module document='m'/></content></subcollection></content></c>",
+    );
+    write(
+        "modules/m/index.cnxml",
+        "<d><title>A</title><content>\
+         <para>First<newline/>second <list><item>one</item><item>two</item></list></para>\
+         <para>Force <m><semantics><mi>F</mi><annotation>size 12</annotation></semantics></m>.</para>\
+         <section class='review'><exercise id='e'><problem>\
+         <para>Which of these colours is the <emphasis>warm</emphasis>est one?\
+         <list><item>red</item><item>green</item></list></para>\
+         </problem></exercise></section></content></d>",
+    );
+    let book = read(folder.path(), "x").expect("reads");
+    assert!(
+        book.markdown.contains("First second one two\n"),
+        "{}",
+        book.markdown
+    );
+    assert!(book.markdown.contains("Force F.\n"), "{}", book.markdown);
+    assert_eq!(
+        book.questions[0].query,
+        "Which of these colours is the warmest one?"
+    );
+}
+
+proptest! {
+    /// Titles of all that Markdown gives a meaning, and of other scripts.
+    #[test]
+    fn any_title_is_read_back_as_it_is(title in r"[a-zé中 *_`#<>&;!~|()\[\]\\+.:-]{1,30}") {
+        let title = title.split_whitespace().collect::<Vec<_>>().join(" ");
+        prop_assume!(!title.is_empty());
+        let markdown = format!("## {}\n\nText.\n", escaped(&title));
+        let options = ReadOptions::default();
+        let toc = toc::read_markdown(markdown.as_bytes(), "x", &options).expect("reads");
+        prop_assert_eq!(&toc.sections[0].title, &title);
     }
 }

@@ -176,7 +176,7 @@ fn training(comparison: &Comparison) -> Result<Markup> {
         (legend(&comparison.systems))
         div.charts {
             (figure("Recall@1 by number of training questions", &drawn,
-                "Questions whose section had so many questions in training."))
+                "By how many questions about the section stand in the training split of the file that was asked. A model may have learnt from more."))
         }
     })
 }
