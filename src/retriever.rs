@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::index::{Index, question};
 use crate::lexical::{Lexicon, Scores};
 use crate::pool::Pool;
-use crate::search::SearchOptions;
+use crate::search::{Scoring, SearchOptions};
 use generator::Generator;
 pub use options::{RetrieveOptions, RetrieverOptions};
 use std::ops::Range;
@@ -214,7 +214,11 @@ impl Retriever {
         let search = SearchOptions {
             k,
             scoring: options.scoring,
-            width: 1,
+            // Local scoring does not look ahead; there two at a time are cheapest for several titles.
+            width: match options.scoring {
+                Scoring::Local if k > 1 => 2,
+                _ => 1,
+            },
         };
         // Before the words are looked at: it refuses what is too long.
         let mut asked = generator.question(&self.index, question, search)?;

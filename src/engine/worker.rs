@@ -372,7 +372,10 @@ impl<'a, M: LanguageModel> Worker<'a, M> {
                     expected: if few { &question.expected } else { &[] },
                 };
                 let spare = capacity.spare(tokens.len());
-                let options = question.search;
+                let mut options = question.search;
+                if !few {
+                    options.width = 1;
+                }
                 let (trie, room) = (self.index.trie(), self.division.room);
                 let plan = match search.start(trie, options, room, hints, spare) {
                     Ok(plan) => plan,
