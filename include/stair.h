@@ -109,7 +109,7 @@
 // `stair_build_options.format`: Markdown.
 #define STAIR_FORMAT_MARKDOWN 1
 
-// `stair_build_options.format`: a toc.json.
+// `stair_build_options.format`: a toc.json, as docs/toc-json.md describes it.
 #define STAIR_FORMAT_TOC_JSON 2
 
 // No page, no parent.
@@ -713,7 +713,7 @@ stair_status stair_retrieve_options_init(struct stair_retrieve_options *options,
 // answered whom they serve, five minutes at most. `options` may be NULL. Free `*out` with `stair_retriever_free`.
 //
 // `model` may be NULL. Then the words that the question has in common with sections and known questions decide:
-// nothing is decoded, no thread is started, and of `options` nothing is used. For any `k` there
+// nothing is decoded, no thread is started, and `options` are checked but not used. For any `k` there
 // are `k` hits; those that share no word with the question score 0 and stand in document order.
 //
 // STAIR_ERR_VOCABULARY_MISMATCH, STAIR_ERR_CONTEXT_TOO_SMALL, STAIR_ERR_OUT_OF_MEMORY (also when
