@@ -21,6 +21,13 @@ merged() {
 
 merged "$adapters/adapter.gguf" "$models/$book-q8_0.gguf"
 merged "$adapters/dsi.gguf" "$models/$book-dsi-q8_0.gguf"
-if [ -s "$adapters/tune.json" ]; then
-    cp "$adapters/tune.json" "$models/$book-q8_0.tune.json"
-fi
+
+# tuned TUNE.json MODEL.gguf
+tuned() {
+    if [ -s "$1" ] && [ -s "$2" ]; then
+        cp "$1" "${2%.gguf}.tune.json"
+    fi
+}
+
+tuned "$adapters/tune.json" "$models/$book-q8_0.gguf"
+tuned "$adapters/dsi-tune.json" "$models/$book-dsi-q8_0.gguf"

@@ -10,7 +10,7 @@ import json
 import sys
 from pathlib import Path
 
-SYSTEMS = ("bm25", "lexical", "lexical-asked", "dense", "dsi", "stair-local", "stair", "stair-cold", "hybrid", "hybrid-cold")
+SYSTEMS = ("bm25", "lexical", "lexical-asked", "dense", "dsi", "stair-local", "stair", "stair-cold", "hybrid", "hybrid-dsi", "hybrid-cold")
 KEYS = {"r1": "recall_at_1", "r3": "recall_at_3", "ndcg3": "ndcg_at_3", "mrr": "mrr"}
 
 

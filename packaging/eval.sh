@@ -40,14 +40,15 @@ main() {
         [ ! -s "$more" ] || asked+=(-q "$more")
         "$root/packaging/book.sh" "$stair" "$base" "$book" "$models"
         "$stair" build "$folder/book.md" -m "$base" -o "$index" "${asked[@]}" >/dev/null
-        document "$book" "$index" "$models/$book-q8_0.gguf" "$folder/questions.jsonl"
+        document "$book" "$index" "$models/$book-q8_0.gguf" "$folder/questions.jsonl" "${asked[@]}"
     done
     python3 "$root/packaging/eval.py" "$out" | tee "$out/table.md"
 }
 
-# document NAME INDEX MODEL QUESTIONS
+# document NAME INDEX MODEL QUESTIONS [-q KNOWN.jsonl...]
 document() {
     local name=$1 index=$2 model=$3 questions=$4
+    shift 4
     echo "== $name"
     # What an earlier run left would stand beside the new figures.
     rm -f "$out/$name-"*.json*
@@ -76,7 +77,11 @@ document() {
     local dsi=${model%-q8_0.gguf}-dsi-q8_0.gguf
     if [ -s "$dsi" ]; then
         "$stair" build --no-toc "$document" -m "$base" -o "$out/$name-dsi.stair" >/dev/null
-        ask "$name" dsi "$out/$name-dsi.stair" "$dsi" "$questions"
+        ask "$name" dsi "$out/$name-dsi.stair" "$dsi" "$questions" --no-tune
+        if [ -s "${dsi%.gguf}.tune.json" ]; then
+            "$stair" build --no-toc "$document" -m "$base" -o "$out/$name-dsi.stair" "$@" >/dev/null
+            ask "$name" hybrid-dsi "$out/$name-dsi.stair" "$dsi" "$questions"
+        fi
     else
         echo "eval: no dsi for $name: it needs training into $dsi"
     fi
@@ -91,9 +96,10 @@ document() {
 # ask NAME SYSTEM INDEX MODEL QUESTIONS [OPTION...]
 ask() {
     local name=$1 system=$2 index=$3 model=$4 questions=$5 kind=${2%-asked}
+    kind=${kind%-cold}
     shift 5
     "$stair" eval -i "$index" ${model:+-m "$model"} "$questions" -k 3 --split test \
-        --system "${kind%-cold}" --name "$system" --out "$out/$name-$system.jsonl" --json "$@" \
+        --system "${kind%-dsi}" --name "$system" --out "$out/$name-$system.jsonl" --json "$@" \
         >"$out/$name-$system.json"
     echo "eval: $name $system done"
 }
