@@ -12,8 +12,9 @@ use stair::search::model::{Batch, Capacity, LanguageModel, Seq};
 use stair::{
     CancelToken, Hits, Index, KvType, Model, ModelOptions, Retriever, RetrieverOptions, Stats,
 };
+use std::io::{BufRead, Write};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
@@ -404,7 +405,7 @@ fn processes_that_are_killed_while_they_warm_leave_nothing_that_a_later_one_stum
     // Most of them near the end, when the file is written.
     for share in [0.3, 0.8, 0.9, 0.95, 1.0] {
         let mut child = stair("warm", folder.path());
-        let child = child.stdout(std::process::Stdio::null()).spawn();
+        let child = child.stdout(Stdio::null()).spawn();
         let mut child = child.expect("runs");
         std::thread::sleep(whole.mul_f64(share));
         child.kill().expect("kills");
@@ -421,15 +422,62 @@ fn processes_that_are_killed_while_they_warm_leave_nothing_that_a_later_one_stum
 }
 
 #[test]
+fn processes_that_are_killed_while_they_serve_leave_nothing_that_a_later_one_stumbles_on() {
+    let _alone = alone();
+    let folder = folder();
+    let ask = || {
+        let mut command = stair("retrieve", folder.path());
+        let output = command.args(["--json", QUESTIONS[0]]).output();
+        let output = output.expect("runs");
+        assert!(output.status.success(), "{output:?}");
+        let answer: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        let hits = answer["hits"].as_array().expect("hits").clone();
+        hits.iter()
+            .map(|hit| hit["section"].clone())
+            .collect::<Vec<_>>()
+    };
+    let expected = ask();
+    std::fs::remove_dir_all(folder.path()).expect("empties");
+    // The warm file is written beside the first answer and after it; then there are more questions.
+    for wait in [0, 2, 5, 10, 20, 200] {
+        let mut command = stair("retrieve", folder.path());
+        let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = piped.spawn().expect("runs");
+        let mut questions = child.stdin.take().expect("is piped");
+        for question in QUESTIONS {
+            writeln!(questions, "{question}").expect("asks");
+        }
+        let mut first = String::new();
+        let answers = child.stdout.take().expect("is piped");
+        std::io::BufReader::new(answers)
+            .read_line(&mut first)
+            .expect("answers");
+        assert!(first.contains("hits"), "{first}");
+        std::thread::sleep(std::time::Duration::from_millis(wait));
+        child.kill().expect("kills");
+        child.wait().expect("ends");
+    }
+    assert_eq!(ask(), expected);
+    assert_eq!(ask(), expected);
+    let whole = |entry: std::io::Result<std::fs::DirEntry>| {
+        // Where a file cannot be without a name, a killed process leaves a temporary one, for a day.
+        let name = entry.expect("lists").file_name();
+        !name.to_string_lossy().starts_with(".stair-")
+    };
+    let left = folder.path().read_dir().expect("lists");
+    assert_eq!(
+        left.filter_map(|entry| whole(entry).then_some(())).count(),
+        1
+    );
+}
+
+#[test]
 fn two_processes_warm_at_the_same_time() {
     let _alone = alone();
     let folder = folder();
     let mut pair = [0, 1].map(|_| {
         let mut command = stair("warm", folder.path());
-        command
-            .stdout(std::process::Stdio::null())
-            .spawn()
-            .expect("runs")
+        command.stdout(Stdio::null()).spawn().expect("runs")
     });
     for child in &mut pair {
         assert!(child.wait().expect("ends").success());
