@@ -151,8 +151,11 @@ impl AtomicFile {
             path,
         } = self;
         let fail = |error| Error::io("write", &path, error);
-        // Opened anew by name: another writer may have put its own file there.
-        File::open(file.path())
+        // Opened anew by name: another writer may have put its own file there. To write, because
+        // Windows flushes nothing else.
+        File::options()
+            .write(true)
+            .open(file.path())
             .and_then(|file| file.sync_all())
             .map_err(fail)?;
         #[cfg(unix)]

@@ -84,11 +84,16 @@ impl<'b> Adapter<'b> {
             merged(base, c"stair.provenance.adapter"),
             merged(&file, c"stair.train.base_adapter"),
         );
-        if in_base.is_some() && in_base != in_training {
+        if in_base != in_training {
+            let merged = |adapter: Option<String>| {
+                adapter.map_or("no adapter".to_owned(), |it| format!("the adapter {it}"))
+            };
             return Err(refused(format!(
-                "the model {} has another adapter merged into it already, which this one was not \
-                 trained with: merge into the model that it was trained on",
-                base.path().display()
+                "the model {} has {} merged into it already, and the one that it was trained on \
+                 {}: merge into the model that it was trained on",
+                base.path().display(),
+                merged(in_base),
+                merged(in_training)
             )));
         }
         if file.has(c"adapter.alora.invocation_tokens") {

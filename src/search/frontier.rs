@@ -75,7 +75,7 @@ impl Frontier {
     }
 
     /// Every beginning, in no particular order.
-    pub fn iter(&self) -> impl Iterator<Item = &Beginning> {
+    pub fn iter(&self) -> impl Iterator<Item = &Beginning> + Clone {
         self.0.iter()
     }
 }

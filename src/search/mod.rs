@@ -266,15 +266,15 @@ impl Search {
         self.walks.clear();
         self.states.sweep(&mut self.plan.cleared);
         let least = self.consider(trie);
-        let mut considered = std::mem::take(&mut self.considered);
+        let is_over = self.considered.is_empty();
         let mut has_room = true;
-        for (
-            rank,
-            &Considered {
-                beginning,
-                expected,
-            },
-        ) in considered.iter().enumerate()
+        let mut rank = 0;
+        // Whose turn has not come yet stays where `evict` sees it.
+        self.considered.reverse();
+        while let Some(Considered {
+            beginning,
+            expected,
+        }) = self.considered.pop()
         {
             let ahead = self.outlook.is_known() && expected >= least;
             let due = rank < self.options.width.max(1) || ahead;
@@ -282,10 +282,8 @@ impl Search {
             if !due || !has_room {
                 self.frontier.push(beginning);
             }
+            rank += 1;
         }
-        let is_over = considered.is_empty();
-        considered.clear();
-        self.considered = considered;
         match self.walks.is_empty() && !is_over {
             true => Err(Error::Internal(
                 "a search has no room for one title".to_owned(),
@@ -540,7 +538,9 @@ impl Search {
         let steps = &self.plan.steps;
         let busy =
             |slot| slot == parent || steps.iter().any(|s| s.slot == slot || s.parent == slot);
-        let Some(slot) = self.states.worst(&self.frontier, busy) else {
+        let considered = self.considered.iter().map(|considered| considered.beginning);
+        let left = self.frontier.iter().copied().chain(considered);
+        let Some(slot) = self.states.worst(left, busy) else {
             return false;
         };
         self.states.evict(slot);
@@ -631,17 +631,30 @@ pub fn top_k(
         if plan.steps.is_empty() {
             break;
         }
-        batch.clear();
         for step in &plan.steps {
-            let position = base + step.parent_depth;
             if step.slot != step.parent {
+                let position = base + step.parent_depth;
                 model.fork(seq(step.parent), seq(step.slot), position)?;
             }
-            batch.push(seq(step.slot), position, plan.tokens(step), step.first_row);
         }
-        model.decode(&batch, &mut |step, logits| {
-            search.absorb(trie, step, logits)
-        })?;
+        let mut done = 0;
+        while done < search.current_plan().steps.len() {
+            let plan = search.current_plan();
+            batch.clear();
+            for step in &plan.steps[done..] {
+                let tokens = plan.tokens(step);
+                let rows = tokens.len() - step.first_row;
+                if !batch.is_empty() && !batch.has_room(capacity, tokens.len(), rows) {
+                    break;
+                }
+                let position = base + step.parent_depth;
+                batch.push(seq(step.slot), position, tokens, step.first_row);
+            }
+            model.decode(&batch, &mut |step, logits| {
+                search.absorb(trie, done + step, logits)
+            })?;
+            done += batch.appends().len();
+        }
     }
     for slot in 0..capacity.sequences - 1 {
         model.clear(seq(slot))?;

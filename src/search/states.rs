@@ -1,6 +1,6 @@
 //! The evaluated nodes of one search: which of them the model still holds, and in which slot.
 
-use super::frontier::Frontier;
+use super::frontier::Beginning;
 use std::ops::Range;
 
 /// An evaluated node and the chain that led to it.
@@ -184,11 +184,14 @@ impl States {
         self.live_tokens -= held.len as usize;
     }
 
-    /// The slot in use whose best beginning in `frontier` is worst, of those that are not `busy`.
-    pub fn worst(&self, frontier: &Frontier, busy: impl Fn(u16) -> bool) -> Option<u16> {
+    /// The slot in use whose best beginning of those `left` is worst, of those that are not `busy`.
+    pub fn worst(
+        &self,
+        left: impl Iterator<Item = Beginning> + Clone,
+        busy: impl Fn(u16) -> bool,
+    ) -> Option<u16> {
         let best = |slot: u16| {
-            frontier
-                .iter()
+            left.clone()
                 .filter(|beginning| self.slot(beginning.state) == Some(slot))
                 .map(|beginning| beginning.bound)
                 .fold(f64::NEG_INFINITY, f64::max)

@@ -95,6 +95,8 @@ impl LanguageModel for Table {
         batch: &Batch,
         row: &mut dyn FnMut(usize, &[f32]) -> Result<()>,
     ) -> Result<()> {
+        let (tokens, rows) = (batch.token_count(), batch.row_count());
+        assert!(tokens <= self.capacity.batch && rows <= self.capacity.rows);
         self.decodes += 1;
         for (index, append) in batch.appends().iter().enumerate() {
             let tokens = batch.tokens(append);
@@ -251,6 +253,10 @@ fn check_with_hints(
     let nodes = nodes(titles);
     let trie = Trie::new(&nodes);
     table.capacity.context = room.tokens + PREFIX.len() + question.len();
+    // One title fits, several steps may not.
+    let longest = titles.iter().map(Vec::len).max().unwrap_or_default();
+    table.capacity.batch = longest + question.len();
+    table.capacity.rows = table.capacity.batch;
     let found = top_k(&mut table, trie, 3, &question, options, hints).expect("searches");
     assert_eq!(found.len(), options.k.min(titles.len()));
     for (rank, (found, expected)) in found.iter().zip(&all).enumerate() {

@@ -15,8 +15,8 @@ INTERLEAVED = {"arcee", "granite", "granitemoe", "llama", "mistral3", "olmo", "s
 
 # Both rotate halves here, or both neighbours: rows stay as they are.
 AS_THEY_ARE = {
-    "apertus", "cohere2", "ernie4_5", "exaone4", "gemma", "gemma2", "gemma3", "glm4", "lfm2", "nemotron",
-    "olmo2", "olmoe", "phi3", "qwen2", "qwen2moe", "qwen3", "qwen3moe", "seed_oss", "stablelm", "starcoder2",
+    "apertus", "cohere2", "ernie4_5", "exaone4", "gemma", "gemma2", "gemma3", "glm4", "nemotron", "olmo2",
+    "olmoe", "phi3", "qwen2", "qwen2moe", "qwen3", "qwen3moe", "seed_oss", "stablelm", "starcoder2",
 }
 
 
@@ -32,7 +32,7 @@ def write_lora(path: Path, state: dict, architecture: str, config, alpha: float,
     """
     names = _names(architecture, config.num_hidden_layers)
     interleaved = _is_interleaved(architecture)
-    partial = path.with_suffix(".part")
+    partial = _beside(path)
     writer = gguf.GGUFWriter(partial, architecture)
     writer.add_type("adapter")
     writer.add_string("adapter.type", "lora")
@@ -91,7 +91,7 @@ def write_model(path: Path, state: dict, architecture: str, config, base: Path) 
             tuned[names(key.removesuffix(".weight"))] = tensor.float().cpu().numpy()
         except TrainingError:
             continue
-    partial = path.with_suffix(".part")
+    partial = _beside(path)
     writer = gguf.GGUFWriter(partial, architecture)
     skipped = {"GGUF.version", "GGUF.tensor_count", "GGUF.kv_count", "general.architecture"}
     for field in reader.fields.values():
@@ -111,6 +111,11 @@ def write_model(path: Path, state: dict, architecture: str, config, base: Path) 
         kind = np.float32 if values.ndim == 1 else np.float16
         writer.add_tensor(tensor.name, values.astype(kind))
     _write(writer, partial, path)
+
+
+def _beside(path: Path) -> Path:
+    """Where the file is written before it is whole; no other file or folder of a run is written there."""
+    return path.with_name(path.name + ".part")
 
 
 def _write(writer: gguf.GGUFWriter, partial: Path, path: Path) -> None:

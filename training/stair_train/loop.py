@@ -138,7 +138,7 @@ class Trainer:
         """Takes away what was logged and not saved: it is evaluated again."""
         with checkpoint.writing(self.run / "log.jsonl") as path:
             kept = [line for step, line in self._log() if step <= self.evaluated]
-            partial = path.with_suffix(".part")
+            partial = path.with_name(path.name + ".part")
             partial.write_text("".join(line + "\n" for line in kept), encoding="utf-8")
             partial.replace(path)
 
@@ -295,6 +295,8 @@ class Trainer:
         with checkpoint.writing(self.run / name) as path:
             for left in (partial, before):
                 shutil.rmtree(left, ignore_errors=True)
+                if left.is_file():
+                    left.unlink()
             try:
                 model.save_pretrained(partial, state_dict=weights)
             except (OSError, SafetensorError):

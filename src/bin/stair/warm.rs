@@ -63,7 +63,6 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     options.threads = args.threads;
     options.max_question_tokens = args.max_question_tokens;
     options.kv_type = args.kv_type.into();
-    options.max_parallel = 1;
     options.cache_dir = Some(folder);
     let started = Instant::now();
     let retriever = Retriever::new(Arc::new(model), Arc::new(index), &options)?;

@@ -116,16 +116,18 @@ const Q: [&str; 2] = ["blk.0.attn_q.weight.lora_a", "blk.0.attn_q.weight.lora_b"
 #[test]
 fn an_adapter_goes_into_the_model_that_it_was_trained_on() {
     let small = Small::new();
-    let merged = [MODEL, &[("stair.provenance.adapter", "one")]].concat();
     let tensors = [("blk.0.attn_q.weight", &[4, 2][..], vec![1.0; 8])];
-    write_gguf(&small.base, &merged, None, &tensors);
-    let base = GgufFile::open(&small.base).expect("opens");
+    let merged = |adapter| [MODEL, &[("stair.provenance.adapter", adapter)]].concat();
     let trained_on = |adapter| [LORA, &[("stair.train.base_adapter", adapter)]].concat();
-    for (texts, fits) in [
-        (LORA.to_vec(), false),
-        (trained_on("another"), false),
-        (trained_on("one"), true),
+    for (model, texts, fits) in [
+        (merged("one"), LORA.to_vec(), false),
+        (merged("one"), trained_on("another"), false),
+        (merged("one"), trained_on("one"), true),
+        (MODEL.to_vec(), trained_on("one"), false),
+        (MODEL.to_vec(), LORA.to_vec(), true),
     ] {
+        write_gguf(&small.base, &model, None, &tensors);
+        let base = GgufFile::open(&small.base).expect("opens");
         write_gguf(
             &small.adapter,
             &texts,
