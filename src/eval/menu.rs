@@ -1,11 +1,14 @@
 //! Picking by number: what people do with a chat model that was never trained for the document.
 //!
 //! The prompt lists the leaves as a numbered menu and asks for a number. Here the engine itself
-//! generates it: an index is made in memory whose titles are the bare numbers, so the search over
-//! them is the usual exact one, and a number out of range cannot come out. What remains of that
-//! failure is seen in the mass on legal tokens: below one half the model would rather have said
-//! something that is no number of the menu. Then, as in the method's description, the nearest
-//! *titles* answer; there is no embedding model here, so nearness is BM25 over the titles.
+//! generates it: an index is made in memory whose titles are the bare numbers, so a number out of
+//! range cannot come out. What remains of that failure is seen in the mass on legal tokens: below one
+//! half the model would rather have said something that is no number of the menu. Then, as in the
+//! method's description, the nearest *titles* answer; there is no embedding model here, so nearness is
+//! BM25 over the titles.
+//!
+//! All numbers have the same length, so none begins another and what the model says after one (a full
+//! stop, the title, nothing) does not matter: scores are local, which do not look there.
 
 use super::predictions::PredictedHit;
 use super::system::{Answer, System};
@@ -14,6 +17,7 @@ use crate::error::Result;
 use crate::index::{BuildOptions, Index, build};
 use crate::prompt::Template;
 use crate::retriever::{RetrieveOptions, Retriever, RetrieverOptions};
+use crate::search::Scoring;
 use crate::toc::Toc;
 use crate::tokens::Tokenizer;
 use crate::{CancelToken, Error};
@@ -58,13 +62,14 @@ impl Menu {
                 identifier: section.identifier(),
             })
             .collect();
-        let lines: Vec<String> = (1..)
+        let first = first_number(leaves.len());
+        let lines: Vec<String> = (first..)
             .zip(&leaves)
             .map(|(number, leaf)| format!("{number}. {}", leaf.identifier))
             .collect();
         let numbers = Toc::flat(
             lines.join("\n"),
-            (1..=leaves.len()).map(|number| number.to_string()),
+            (first..first + leaves.len()).map(|number| number.to_string()),
         );
         let titles = Toc::flat(
             index.title().to_owned(),
@@ -94,6 +99,7 @@ impl System for Menu {
     fn answer(&self, question: &str) -> Result<Answer> {
         let options = RetrieveOptions {
             k: Some(self.k),
+            scoring: Scoring::Local,
             ..RetrieveOptions::default()
         };
         let picked = self.numbers.retrieve(question, &options)?;
@@ -124,6 +130,15 @@ impl System for Menu {
             tokens: Some(picked.stats.question_tokens + picked.stats.search_tokens),
         })
     }
+}
+
+/// The smallest power of ten from which on `count` numbers have one length.
+fn first_number(count: usize) -> usize {
+    let mut first = 1;
+    while first * 9 < count {
+        first *= 10;
+    }
+    first
 }
 
 fn made(toc: &Toc, tokenizer: &dyn Tokenizer, template: Template) -> Result<Index> {
@@ -174,6 +189,13 @@ fn template(tokenizer: &dyn Tokenizer) -> Template {
 mod tests {
     use super::*;
     use crate::tokens::testing::Bytes;
+
+    #[test]
+    fn all_numbers_have_one_length() {
+        for (count, first) in [(1, 1), (9, 1), (10, 10), (90, 10), (91, 100), (900, 100)] {
+            assert_eq!(first_number(count), first);
+        }
+    }
 
     #[test]
     fn the_numbers_are_the_leaves_of_an_index() {
