@@ -1,7 +1,7 @@
 //! What is wrong with a file of questions before anybody trains on it or measures with it.
 
 use super::gold::Sections;
-use super::leaks::{Leak, leaks};
+use super::leaks::{Leak, leaks, reworded};
 use super::predictions::Gold;
 use crate::index::Index;
 use crate::questions::Question;
@@ -28,6 +28,8 @@ pub struct Audit {
     pub empty: Vec<usize>,
     /// Questions of different splits that say the same.
     pub leaks: Vec<Leak>,
+    /// Questions of different splits that say it with the same words of content.
+    pub reworded: Vec<Leak>,
     /// Leaves without text: no evidence but their title. `None` when the index has no texts.
     pub leaves_without_text: Option<Vec<String>>,
 }
@@ -99,6 +101,7 @@ impl Audit {
                 .map(|question| question.line)
                 .collect(),
             leaks: leaks(questions),
+            reworded: reworded(questions),
             leaves_without_text: index.info().has_text.then(|| without_text(index, &leaves)),
         }
     }

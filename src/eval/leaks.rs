@@ -2,18 +2,28 @@
 //!
 //! Two questions are nearly the same when the sets of their words overlap by at least
 //! [`THRESHOLD`] (Jaccard: words in both over words in either). Words are compared without case and
-//! punctuation. Only pairs that share enough rare words to reach the threshold are compared at all,
+//! punctuation. They are *reworded* when that holds without the words that many questions have and
+//! without plural endings: the same words of content, whatever the order and what stands between.
+//! Only pairs that share enough rare words to reach the threshold are compared at all,
 //! the prefix filter of Bayardo, Ma and Srikant (*Scaling up all pairs similarity search*, WWW
 //! 2007), so thousands of questions take milliseconds.
 
+use crate::lexical::stem::stem;
 use crate::questions::Question;
 use serde::Serialize;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use unicode_segmentation::UnicodeSegmentation;
 
 /// Overlap of words from which two questions are nearly the same. In a question of ten words, one
 /// may be another (9 / 11 = 0.82).
 pub const THRESHOLD: f64 = 0.8;
+
+/// Words that more questions have than this share do not tell questions apart, ...
+const FREQUENT: f64 = 0.02;
+/// ... if at least so many questions have them, ...
+const FREQUENT_AT_LEAST: u32 = 20;
+/// ... and fewer other words than this say too little to call two questions the same.
+const TELLING_WORDS: usize = 3;
 
 /// Two questions of different splits that say the same.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -34,10 +44,35 @@ pub struct Leak {
     pub overlap: f64,
 }
 
+impl Leak {
+    fn lines(&self) -> (usize, usize) {
+        (self.a_line, self.b_line)
+    }
+}
+
 /// The pairs of `questions` that are in different splits and nearly the same, in the order of
 /// their later question's line.
 pub fn leaks(questions: &[Question]) -> Vec<Leak> {
-    let sets = by_rarity(questions);
+    overlapping(questions, &by_rarity(questions, words, u32::MAX))
+}
+
+/// The same of those that are reworded and not nearly the same.
+pub fn reworded(questions: &[Question]) -> Vec<Leak> {
+    let most = (FREQUENT * questions.len() as f64) as u32;
+    let mut sets = by_rarity(questions, stems, most.max(FREQUENT_AT_LEAST));
+    for set in &mut sets {
+        if set.len() < TELLING_WORDS {
+            set.clear();
+        }
+    }
+    let mut found = overlapping(questions, &sets);
+    let same: HashSet<_> = leaks(questions).iter().map(Leak::lines).collect();
+    found.retain(|pair| !same.contains(&pair.lines()));
+    found
+}
+
+/// The pairs whose sets of numbers overlap enough; each set is ascending, the rarest number first.
+fn overlapping(questions: &[Question], sets: &[Vec<u32>]) -> Vec<Leak> {
     let mut holders: HashMap<u32, Vec<usize>> = HashMap::new();
     let mut leaks = Vec::new();
     for (later, words) in sets.iter().enumerate() {
@@ -76,18 +111,26 @@ pub fn leaks(questions: &[Question]) -> Vec<Leak> {
 }
 
 /// Each question's words as numbers, without repetition and the rarest first: numbers are given in
-/// the order of how many questions have the word.
-fn by_rarity(questions: &[Question]) -> Vec<Vec<u32>> {
+/// the order of how many questions have the word. Words that more than `most` have are left out.
+fn by_rarity(
+    questions: &[Question],
+    words: fn(&str) -> BTreeSet<String>,
+    most: u32,
+) -> Vec<Vec<u32>> {
     let texts: Vec<BTreeSet<String>> = questions.iter().map(|q| words(&q.query)).collect();
     let mut frequency: HashMap<&str, u32> = HashMap::new();
     for word in texts.iter().flatten() {
         *frequency.entry(word).or_default() += 1;
     }
     let mut order: Vec<(&str, u32)> = frequency.into_iter().collect();
+    order.retain(|(_, count)| *count <= most);
     order.sort_unstable_by(|a, b| a.1.cmp(&b.1).then(a.0.cmp(b.0)));
     let number: HashMap<&str, u32> = (0..).zip(&order).map(|(i, (word, _))| (*word, i)).collect();
     let numbers = |text: &BTreeSet<String>| {
-        let mut numbers: Vec<u32> = text.iter().map(|word| number[word.as_str()]).collect();
+        let mut numbers: Vec<u32> = text
+            .iter()
+            .filter_map(|word| number.get(word.as_str()).copied())
+            .collect();
         numbers.sort_unstable();
         numbers
     };
@@ -96,6 +139,14 @@ fn by_rarity(questions: &[Question]) -> Vec<Vec<u32>> {
 
 fn words(text: &str) -> BTreeSet<String> {
     text.unicode_words().map(str::to_lowercase).collect()
+}
+
+fn stems(text: &str) -> BTreeSet<String> {
+    let stemmed = |mut word: String| {
+        stem(&mut word);
+        word
+    };
+    words(text).into_iter().map(stemmed).collect()
 }
 
 /// Of two ascending lists without repetition.
@@ -139,6 +190,25 @@ pub(crate) mod tests {
         assert_eq!(found[0].overlap, 1.0);
     }
 
+    #[test]
+    fn other_words_between_the_same_words_of_content_hide_nothing() {
+        // Enough questions for all words but these to be frequent.
+        let frequent = "when does the end of it for a";
+        let others = (0..40).map(|i| question(i + 9, &format!("{frequent} topic{i}?"), "train"));
+        let questions: Vec<Question> = [
+            question(1, "When does the probation of new members in sales end?", "train"),
+            question(2, "For a new member in sales, probation: the end, when?", "test"),
+            question(3, "When does the probation of new members in sales end", "dev"),
+            question(4, "The end of the topic1", "test"),
+        ]
+        .into_iter()
+        .chain(others)
+        .collect();
+        let lines = |found: Vec<Leak>| found.iter().map(Leak::lines).collect::<Vec<_>>();
+        assert_eq!(lines(leaks(&questions)), [(1, 3)]);
+        assert_eq!(lines(reworded(&questions)), [(1, 2), (2, 3)]);
+    }
+
     proptest! {
         #[test]
         fn the_filter_finds_what_all_pairs_give(
@@ -150,7 +220,7 @@ pub(crate) mod tests {
                 .enumerate()
                 .map(|(i, words)| question(i, &words.join(" "), splits[i % 2]))
                 .collect();
-            let sets = by_rarity(&questions);
+            let sets = by_rarity(&questions, words, u32::MAX);
             let mut expected = Vec::new();
             for b in 0..questions.len() {
                 for a in 0..b {

@@ -22,7 +22,7 @@
 
 pub mod bm25;
 mod parts;
-mod stem;
+pub(crate) mod stem;
 mod words;
 
 use crate::index::Index;

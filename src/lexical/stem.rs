@@ -6,7 +6,7 @@
 //! `rust-stemmers`) ranked no better.
 
 /// Takes the plural ending off `word`, which is in lower case. Only words of ASCII letters change.
-pub(super) fn stem(word: &mut String) {
+pub(crate) fn stem(word: &mut String) {
     if !word.bytes().all(|byte| byte.is_ascii_lowercase()) || word.len() < 3 {
         return;
     }

@@ -104,16 +104,21 @@ fn text(audit: &Audit) -> String {
         &audit.duplicate_questions,
         |repeated| format!("{}, {}", repeated.what, lines(&repeated.lines)),
     );
-    list(&mut out, "leaks between splits", &audit.leaks, |leak| {
-        format!(
-            "{} line {} and {} line {}: {:.0} % of the words",
-            leak.a_split,
-            leak.a_line,
-            leak.b_split,
-            leak.b_line,
-            100.0 * leak.overlap
-        )
-    });
+    for (heading, leaks) in [
+        ("leaks between splits", &audit.leaks),
+        ("reworded between splits", &audit.reworded),
+    ] {
+        list(&mut out, heading, leaks, |leak| {
+            format!(
+                "{} line {} and {} line {}: {:.0} % of the words",
+                leak.a_split,
+                leak.a_line,
+                leak.b_split,
+                leak.b_line,
+                100.0 * leak.overlap
+            )
+        });
+    }
     match &audit.leaves_without_text {
         Some(leaves) => list(&mut out, "leaves without text", leaves, String::clone),
         None => out.push_str("the index has no texts\n"),
