@@ -300,11 +300,13 @@ typedef struct stair_retriever_options {
   uint32_t struct_size;
   // Threads that compute; 0 for as many as the process may use.
   uint32_t threads;
-  // Length of the context in tokens; 0 for what is needed.
+  // Length of the context in tokens; 0 for what max_parallel questions of 64 tokens need, or a
+  // single one of max_question_tokens if that is more.
   uint32_t context_tokens;
   // Room for one question, in tokens; 0 for 512.
   uint32_t max_question_tokens;
-  // Questions that share the model's work; 0 for 8. More wait their turn.
+  // Questions that share the model's work; 0 for 8. More wait their turn, as do those for which
+  // the context has no room beside the others.
   uint32_t max_parallel;
   // STAIR_KV_F16 (the default), STAIR_KV_Q8_0 or STAIR_KV_F32.
   uint32_t kv_type;

@@ -49,11 +49,13 @@ pub struct stair_retriever_options {
     pub struct_size: u32,
     /// Threads that compute; 0 for as many as the process may use.
     pub threads: u32,
-    /// Length of the context in tokens; 0 for what is needed.
+    /// Length of the context in tokens; 0 for what max_parallel questions of 64 tokens need, or a
+    /// single one of max_question_tokens if that is more.
     pub context_tokens: u32,
     /// Room for one question, in tokens; 0 for 512.
     pub max_question_tokens: u32,
-    /// Questions that share the model's work; 0 for 8. More wait their turn.
+    /// Questions that share the model's work; 0 for 8. More wait their turn, as do those for which
+    /// the context has no room beside the others.
     pub max_parallel: u32,
     /// STAIR_KV_F16 (the default), STAIR_KV_Q8_0 or STAIR_KV_F32.
     pub kv_type: u32,

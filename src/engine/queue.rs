@@ -207,18 +207,26 @@ impl Queue {
         state.closed || state.leave
     }
 
-    /// The next request; waits for one if `idle`. A worker that is to leave gets one only when it
-    /// is `fresh`: it has admitted nobody yet.
-    pub(super) fn next(&self, idle: bool, fresh: bool) -> Option<Waiting> {
+    /// The next request; waits for one if `idle`. None if it does not fit: nobody overtakes it. A
+    /// worker that is to leave gets one only when it is `fresh`: it has admitted nobody yet.
+    pub(super) fn next(
+        &self,
+        idle: bool,
+        fresh: bool,
+        fits: impl Fn(&Request) -> bool,
+    ) -> Option<Waiting> {
         let mut state = self.state.lock();
         loop {
             if state.closed {
                 return None;
             }
             if (fresh || !state.leave)
-                && let Some(next) = state.waiting.pop_front()
+                && let Some(next) = state.waiting.front()
             {
-                return Some(next);
+                return match fits(&next.request) {
+                    true => state.waiting.pop_front(),
+                    false => None,
+                };
             }
             if state.leave || !idle {
                 return None;

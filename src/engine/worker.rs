@@ -19,10 +19,17 @@ use std::time::Instant;
 /// How a worker divides the model among questions.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Division {
-    /// Questions in flight at a time.
+    /// Questions in flight at a time, if the context has room for all of them.
     pub parallel: usize,
     /// Room of each one's search.
     pub room: Room,
+}
+
+impl Division {
+    /// Tokens of the context that a question of `tokens` may take until it is answered.
+    pub fn cells(&self, tokens: usize) -> usize {
+        tokens + self.room.tokens
+    }
 }
 
 /// A question in flight.
@@ -182,16 +189,18 @@ impl<'a, M: LanguageModel> Worker<'a, M> {
         left
     }
 
-    /// Takes requests in as long as there is room for them; waits for one if none is in flight.
-    /// False when the queue is closed, or when the worker is to leave and nobody is in flight.
+    /// Takes requests in as long as there is room for them, in the order in which they came; waits for
+    /// one if none is in flight, and then there is room for any. False when the queue is closed, or when the worker is to leave and nobody is in flight.
     fn admit(&mut self) -> bool {
         while let Some(slot) = self.flights.iter().position(Option::is_none) {
             let idle = self.flights.iter().all(Option::is_none);
+            let free = self.free_cells();
+            let fits = |request: &Request| idle || self.cells(request) <= free;
             let Some(Waiting {
                 request,
                 reply,
                 since,
-            }) = self.queue.next(idle, self.fresh)
+            }) = self.queue.next(idle, self.fresh, fits)
             else {
                 break;
             };
@@ -217,6 +226,19 @@ impl<'a, M: LanguageModel> Worker<'a, M> {
         self.fresh = false;
         !self.queue.is_closed()
             && (self.flights.iter().any(Option::is_some) || !self.queue.is_over())
+    }
+
+    /// Tokens that the context has room for beside the prefix and what is in flight.
+    fn free_cells(&self) -> usize {
+        let flights = self.flights.iter().flatten();
+        let taken: usize = flights.map(|flight| self.cells(&flight.request)).sum();
+        let context = self.model.capacity().context;
+        context.saturating_sub(self.index.prefix().len() + taken)
+    }
+
+    fn cells(&self, request: &Request) -> usize {
+        let question = request.question.as_ref();
+        question.map_or(0, |question| self.division.cells(question.tokens.len()))
     }
 
     /// One decode for everybody, and what follows from it.

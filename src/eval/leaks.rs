@@ -196,9 +196,21 @@ pub(crate) mod tests {
         let frequent = "when does the end of it for a";
         let others = (0..40).map(|i| question(i + 9, &format!("{frequent} topic{i}?"), "train"));
         let questions: Vec<Question> = [
-            question(1, "When does the probation of new members in sales end?", "train"),
-            question(2, "For a new member in sales, probation: the end, when?", "test"),
-            question(3, "When does the probation of new members in sales end", "dev"),
+            question(
+                1,
+                "When does the probation of new members in sales end?",
+                "train",
+            ),
+            question(
+                2,
+                "For a new member in sales, probation: the end, when?",
+                "test",
+            ),
+            question(
+                3,
+                "When does the probation of new members in sales end",
+                "dev",
+            ),
             question(4, "The end of the topic1", "test"),
         ]
         .into_iter()

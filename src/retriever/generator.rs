@@ -25,6 +25,10 @@ use std::time::{Duration, Instant};
 /// search only evaluates some tokens again.
 const STATES: usize = 24;
 
+/// Tokens that a question usually has at most. The context has room for `max_parallel` of these; when
+/// longer ones are asked together, fewer are in flight.
+const USUAL_QUESTION: usize = 64;
+
 /// Rows of logits in one decode. Each is a number for every token of the vocabulary.
 const ROWS: usize = 128;
 
@@ -334,16 +338,18 @@ impl Layout {
                 remedy: "use a model with a longer context, allow shorter questions, or split the document",
             });
         }
-        let needed = prefix + parallel * (question + room.tokens);
+        let division = Division { parallel, room };
+        let needed = prefix + division.cells(question);
+        let usual = prefix + parallel * division.cells(question.min(USUAL_QUESTION));
         let context = options
             .context_tokens
-            .map_or(needed, |tokens| tokens as usize);
+            .map_or(usual.max(needed), |tokens| tokens as usize);
         if context < needed {
             return Err(Error::ContextTooSmall {
                 needed,
                 prefix,
                 available: context,
-                remedy: "raise context_tokens or leave it out, or lower max_parallel or max_question_tokens",
+                remedy: "raise context_tokens or leave it out, or lower max_question_tokens",
             });
         }
         let threads = options.threads.unwrap_or_else(|| {
@@ -365,7 +371,7 @@ impl Layout {
                 threads,
                 kv_type: options.kv_type,
             },
-            division: Division { parallel, room },
+            division,
             max_question_tokens: question,
         })
     }

@@ -15,15 +15,17 @@ pub struct RetrieverOptions {
     pub threads: Option<u32>,
     /// Room for one question, in tokens, with the template's own around it.
     pub max_question_tokens: u32,
-    /// Questions that share decodes; more wait their turn.
+    /// Questions that share decodes; more wait their turn. So do those for which `context_tokens` has no
+    /// room beside the others.
     pub max_parallel: u32,
     /// Questions that may wait for their turn, 1 at least; who comes when so many do gets
     /// [`Error::Busy`] at once.
     ///
     /// [`Error::Busy`]: crate::Error::Busy
     pub max_waiting: u32,
-    /// Length of the context in tokens; `None` for what the table of contents, the questions and
-    /// the searches need.
+    /// Length of the context in tokens: for the table of contents, the questions in flight and their
+    /// searches. `None` for what `max_parallel` questions of 64 tokens need, or a single one of
+    /// `max_question_tokens` if that is more.
     pub context_tokens: Option<u32>,
     /// Number type of keys and values.
     pub kv_type: KvType,

@@ -538,7 +538,10 @@ impl Search {
         let steps = &self.plan.steps;
         let busy =
             |slot| slot == parent || steps.iter().any(|s| s.slot == slot || s.parent == slot);
-        let considered = self.considered.iter().map(|considered| considered.beginning);
+        let considered = self
+            .considered
+            .iter()
+            .map(|considered| considered.beginning);
         let left = self.frontier.iter().copied().chain(considered);
         let Some(slot) = self.states.worst(left, busy) else {
             return false;

@@ -117,6 +117,13 @@ impl LanguageModel for Mock {
                 held.clone_from(&sequence);
             }
         }
+        // The tokens of the questions, without what their searches hold.
+        let prefix = self.sequences[0].len();
+        let questions = self.sequences[1..].iter().step_by(STATES);
+        let tokens: usize = questions
+            .map(|held| held.len().saturating_sub(prefix))
+            .sum();
+        assert!(prefix + tokens <= self.capacity.context);
         Ok(())
     }
 
