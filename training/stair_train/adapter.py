@@ -80,17 +80,31 @@ def read_lora(path: Path, shapes: dict, architecture: str, config, alpha: float)
     return state
 
 
+def check_model(state: dict, architecture: str, config, base: Path) -> None:
+    """Untrained weights, written as `write_model` does, must be those of `base`.
+
+    Of some architectures GGUF keeps others than Hugging Face (Gemma's norms plus one): a model written so
+    would load, and answer wrongly.
+    """
+    tuned = _gguf_weights(state, architecture, config)
+    for tensor in gguf.GGUFReader(base).tensors:
+        values = tuned.get(tensor.name)
+        if values is None:
+            continue
+        own = gguf.dequantize(tensor.data, tensor.tensor_type)
+        # bf16 has 8 bits.
+        if values.shape != own.shape or np.linalg.norm(values - own) > 0.01 * np.linalg.norm(own):
+            raise TrainingError(
+                f"{base}: {tensor.name!r} of {architecture!r} is kept otherwise in GGUF than it is trained, "
+                "so --full cannot write it back: train without --full, or give the Hugging Face folder and "
+                "convert the model that comes out"
+            )
+
+
 def write_model(path: Path, state: dict, architecture: str, config, base: Path) -> None:
     """A fully tuned model: the base's metadata, f16 matrices, f32 vectors."""
     reader = gguf.GGUFReader(base)
-    names = _names(architecture, config.num_hidden_layers)
-    interleaved = _is_interleaved(architecture)
-    tuned = {}
-    for key, tensor in state.items():
-        try:
-            tuned[names(key.removesuffix(".weight"))] = tensor.float().cpu().numpy()
-        except TrainingError:
-            continue
+    tuned = _gguf_weights(state, architecture, config)
     partial = _beside(path)
     writer = gguf.GGUFWriter(partial, architecture)
     skipped = {"GGUF.version", "GGUF.tensor_count", "GGUF.kv_count", "general.architecture"}
@@ -106,11 +120,25 @@ def write_model(path: Path, state: dict, architecture: str, config, base: Path) 
         values = tuned.get(tensor.name)
         if values is None:
             values = gguf.dequantize(tensor.data, tensor.tensor_type)
-        elif interleaved:
-            values = _rotary_order(tensor.name, values, config)
         kind = np.float32 if values.ndim == 1 else np.float16
         writer.add_tensor(tensor.name, values.astype(kind))
     _write(writer, partial, path)
+
+
+def _gguf_weights(state: dict, architecture: str, config) -> dict[str, np.ndarray]:
+    """All of `state` that llama.cpp has a name for, by that name and in its order."""
+    names = _names(architecture, config.num_hidden_layers)
+    interleaved = _is_interleaved(architecture)
+    weights = {}
+    for key, tensor in state.items():
+        module, _, kind = key.rpartition(".")
+        try:
+            name = f"{names(module).removesuffix('.weight')}.{kind}"
+        except TrainingError:
+            continue
+        values = tensor.detach().float().cpu().numpy()
+        weights[name] = _rotary_order(name, values, config) if interleaved else values
+    return weights
 
 
 def _beside(path: Path) -> Path:
@@ -162,7 +190,7 @@ def _names(architecture: str, layers: int):
 
 
 def _rotary_order(name: str, values: np.ndarray, config) -> np.ndarray:
-    """Rows of a query or key projection as llama.cpp's `INTERLEAVED` want them.
+    """Rows of a query or key projection, or of its bias, as llama.cpp's `INTERLEAVED` want them.
 
     Hugging Face rotates dimension i with i + d/2, llama.cpp i with i + 1: the two halves of each
     head are interleaved.
@@ -170,8 +198,8 @@ def _rotary_order(name: str, values: np.ndarray, config) -> np.ndarray:
     heads = _rotated_heads(name, config)
     if heads is None:
         return values
-    rows, columns = values.shape
-    return values.reshape(heads, 2, rows // heads // 2, columns).swapaxes(1, 2).reshape(rows, columns)
+    half = len(values) // heads // 2
+    return values.reshape(heads, 2, half, -1).swapaxes(1, 2).reshape(values.shape)
 
 
 def _hugging_face_order(name: str, values: np.ndarray, config) -> np.ndarray:
@@ -179,14 +207,15 @@ def _hugging_face_order(name: str, values: np.ndarray, config) -> np.ndarray:
     heads = _rotated_heads(name, config)
     if heads is None:
         return values
-    rows, columns = values.shape
-    return values.reshape(heads, rows // heads // 2, 2, columns).swapaxes(1, 2).reshape(rows, columns)
+    half = len(values) // heads // 2
+    return values.reshape(heads, half, 2, -1).swapaxes(1, 2).reshape(values.shape)
 
 
 def _rotated_heads(name: str, config) -> int | None:
     """Heads of a projection whose rows are rotated."""
-    if name.endswith("attn_q.weight"):
+    module = name.rpartition(".")[0]
+    if module.endswith("attn_q"):
         return config.num_attention_heads
-    if name.endswith("attn_k.weight"):
+    if module.endswith("attn_k"):
         return config.num_key_value_heads
     return None

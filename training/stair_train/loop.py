@@ -57,6 +57,8 @@ class Trainer:
         # Not after an hour, when the first adapter is written.
         if not options.full or base.path.is_file():
             adapter.check_architecture(base.architecture)
+        if options.full and base.path.is_file():
+            adapter.check_model(model.state_dict(), base.architecture, base.model.config, base.path)
         self.device = next(model.parameters()).device
         self.order = Order(list(train.examples), options.batch, options.share, options.seed)
         self.trained = {n: p for n, p in model.named_parameters() if p.requires_grad}
@@ -298,7 +300,8 @@ class Trainer:
                 if left.is_file():
                     left.unlink()
             try:
-                model.save_pretrained(partial, state_dict=weights)
+                # Of its own copy: it takes what it has written out of it.
+                model.save_pretrained(partial, state_dict=dict(weights))
             except (OSError, SafetensorError):
                 shutil.rmtree(partial, ignore_errors=True)
                 raise

@@ -17,7 +17,7 @@ PREFIX = tuple(range(3, 20))
 LEAVES = {0: (21, 30, 31, 2), 1: (21, 32, 33, 2), 2: (22, 34, 2)}
 
 
-def model(implementation: str = attention.NAME):
+def model(implementation: str = attention.NAME, **changes):
     torch.manual_seed(1)
     config = LlamaConfig(
         vocab_size=VOCABULARY,
@@ -28,6 +28,7 @@ def model(implementation: str = attention.NAME):
         num_key_value_heads=2,
         tie_word_embeddings=True,
         attn_implementation=implementation,
+        **changes,
     )
     return LlamaForCausalLM(config).float()
 

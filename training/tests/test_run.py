@@ -427,6 +427,62 @@ def test_full_fine_tuning_trains_every_weight(data_file, tmp_path):
     assert (tmp_path / "run/model/config.json").exists()
 
 
+def gguf_of(path: Path, state: dict, norms_plus: float = 0.0) -> None:
+    """`state` as llama.cpp's converter writes it, apart from metadata that no test reads."""
+    names = gguf.get_tensor_name_map(gguf.MODEL_ARCH.LLAMA, 2)
+    writer = gguf.GGUFWriter(path, "llama")
+    writer.add_block_count(2)
+    for key, value in state.items():
+        module, _, kind = key.rpartition(".")
+        if module == "lm_head":
+            continue
+        heads = {"q_proj": 4, "k_proj": 2}.get(module.rpartition(".")[2])
+        if heads:
+            value = torch.cat([head[[0, 4, 1, 5, 2, 6, 3, 7]] for head in value.split(8)])
+        plus = norms_plus if module.endswith("norm") else 0.0
+        writer.add_tensor(f"{names.get_name(module)}.{kind}", value.numpy() + np.float32(plus))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+
+def full_trainer(data_file, folder: Path, norms_plus: float = 0.0) -> Trainer:
+    whole = model(attention_bias=True)
+    with torch.no_grad():
+        for name, value in whole.named_parameters():
+            if name.endswith("bias"):
+                value.copy_(torch.randn_like(value))
+    gguf_of(folder / "base.gguf", whole.state_dict(), norms_plus)
+    base = bases.Base(whole, folder / "base.gguf", "llama")
+    file = data.read(data_file("train.jsonl"))
+    run = folder / "run"
+    run.mkdir()
+    options = Options(**(OPTIONS | {"full": True, "epochs": 2}))
+    return Trainer(base, whole, file, file, run, options)
+
+
+def test_a_fully_tuned_model_is_written_in_llama_cpp_s_order_with_its_biases(data_file, tmp_path):
+    run = full_trainer(data_file, tmp_path)
+    before = {t.name: np.array(t.data) for t in gguf.GGUFReader(tmp_path / "base.gguf").tensors}
+    run.fit(1, 5)
+    gguf_of(tmp_path / "expected.gguf", run.best["weights"])
+    expected = {t.name: t.data for t in gguf.GGUFReader(tmp_path / "expected.gguf").tensors}
+    written = {t.name: t.data for t in gguf.GGUFReader(tmp_path / "run/model.gguf").tensors}
+    assert written.keys() == expected.keys() == before.keys()
+    for name, values in written.items():
+        # Through bf16 and f16.
+        assert np.allclose(values, expected[name], rtol=1e-2, atol=1e-3), name
+        assert not np.array_equal(values.astype(np.float32), before[name]), name
+    assert (tmp_path / "run/model/config.json").exists()
+    assert not list((tmp_path / "run").glob("*.part"))
+
+
+def test_a_model_that_cannot_be_written_back_is_refused_before_it_is_trained(data_file, tmp_path):
+    with pytest.raises(TrainingError, match="norm.weight' of 'llama' is kept otherwise in GGUF"):
+        full_trainer(data_file, tmp_path, norms_plus=1.0)
+
+
 def test_the_command_says_what_is_wrong_in_one_line(data_file, tmp_path, capsys):
     arguments = ["--base", str(tmp_path / "no.gguf"), "--data", str(data_file("t.jsonl")), "-o", str(tmp_path / "r")]
     assert main(arguments) == 1
