@@ -20,6 +20,8 @@ pub(crate) trait Tenant: Send + Sync {
     fn last_asked(&self) -> Instant;
     /// Whether it will never be asked again.
     fn is_closed(&self) -> bool;
+    /// Whether somebody waits for its answer.
+    fn is_wanted(&self) -> bool;
 }
 
 /// The memory of one model's contexts.
@@ -62,8 +64,9 @@ impl Memory {
         self.state.lock().used
     }
 
-    /// A seat of `bytes` for `tenant`; waits until there is room for it, no longer than `patience`
-    /// if there is one.
+    /// A seat of `bytes` for `tenant`; waits until there is room for it: no longer than `patience` if
+    /// there is one, else as long as somebody wants the tenant's answer, and is `None` when nobody does
+    /// any more.
     ///
     /// # Errors
     ///
@@ -74,7 +77,7 @@ impl Memory {
         bytes: u64,
         tenant: Arc<dyn Tenant>,
         patience: Option<Duration>,
-    ) -> Result<Seat> {
+    ) -> Result<Option<Seat>> {
         let limit = self.limit.unwrap_or(u64::MAX);
         if bytes > limit {
             return Err(Error::OutOfMemory(format!(
@@ -92,6 +95,12 @@ impl Memory {
                 self.changed.notify_all();
                 return Err(Error::Closed);
             }
+            // Else others would give way for who has gone.
+            if patience.is_none() && !tenant.is_wanted() {
+                state.waiting.retain(|&other| other != ticket);
+                self.changed.notify_all();
+                return Ok(None);
+            }
             if state.waiting.front() == Some(&ticket) {
                 if state.used.saturating_add(bytes) <= limit {
                     state.waiting.pop_front();
@@ -103,10 +112,10 @@ impl Memory {
                         leaving: false,
                     });
                     self.changed.notify_all();
-                    return Ok(Seat {
+                    return Ok(Some(Seat {
                         memory: Arc::clone(self),
                         ticket,
-                    });
+                    }));
                 }
                 state.make_room(bytes, limit);
             }
@@ -171,6 +180,7 @@ mod tests {
         asked: Instant,
         told: AtomicUsize,
         closed: AtomicBool,
+        forgotten: AtomicBool,
     }
 
     impl Guest {
@@ -179,6 +189,7 @@ mod tests {
                 asked: Instant::now() - Duration::from_millis(asked_before),
                 told: AtomicUsize::new(0),
                 closed: AtomicBool::new(false),
+                forgotten: AtomicBool::new(false),
             })
         }
     }
@@ -192,6 +203,9 @@ mod tests {
         }
         fn is_closed(&self) -> bool {
             self.closed.load(Ordering::SeqCst)
+        }
+        fn is_wanted(&self) -> bool {
+            !self.forgotten.load(Ordering::SeqCst)
         }
     }
 
@@ -281,7 +295,28 @@ mod tests {
         drop(seat);
         // Room that is there is taken, however short the patience.
         let seat = memory.take(10, Guest::new(0), Some(Duration::ZERO));
-        assert!(seat.is_ok());
+        assert!(matches!(seat, Ok(Some(_))));
+    }
+
+    #[test]
+    fn who_is_not_wanted_any_more_has_nobody_give_way() {
+        let memory = Arc::new(Memory::new(Some(10)));
+        let seat = memory.take(10, Guest::new(0), None).expect("room");
+        let forgotten = Guest::new(0);
+        let waiter = std::thread::spawn({
+            let (memory, forgotten) = (Arc::clone(&memory), forgotten.clone());
+            move || memory.take(1, forgotten, None).map(|seat| seat.is_none())
+        });
+        while memory.state.lock().waiting.is_empty() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        forgotten.forgotten.store(true, Ordering::SeqCst);
+        assert!(waiter.join().expect("no panic").expect("no error"));
+        assert_eq!(memory.state.lock().waiting.len(), 0);
+        drop(seat);
+        // One that is made takes its place before anybody asks.
+        let new = memory.take(1, forgotten, Some(Duration::ZERO));
+        assert!(matches!(new, Ok(Some(_))));
     }
 
     #[test]

@@ -269,6 +269,10 @@ impl Tenant for Queue {
     fn is_closed(&self) -> bool {
         self.state.lock().closed
     }
+
+    fn is_wanted(&self) -> bool {
+        self.has_waiting()
+    }
 }
 
 impl QueueState {

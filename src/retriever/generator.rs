@@ -240,7 +240,9 @@ impl Service {
         let queue: Arc<Queue> = Arc::clone(&self.queue);
         // Before there is a seat: from then on whoever needs it may ask for it.
         self.queue.stay();
-        let _seat = self.model.memory.take(bytes, queue, patience)?;
+        let Some(_seat) = self.model.memory.take(bytes, queue, patience)? else {
+            return Ok(true);
+        };
         // Later on OpenMP has its helpers already.
         if patience.is_some() {
             can_start(self.layout.context.threads)?;
