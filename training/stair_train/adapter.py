@@ -32,6 +32,18 @@ def write_lora(path: Path, state: dict, architecture: str, config, alpha: float,
     """
     names = _names(architecture, config.num_hidden_layers)
     interleaved = _is_interleaved(architecture)
+    tensors = {}
+    for key in sorted(state):
+        name, side = _lora_name(names, key)
+        values = state[key].float().numpy()
+        if side == "b" and interleaved:
+            values = _rotary_order(name, values, config)
+        tensors[f"{name}.lora_{side}"] = values
+    write_tensors(path, tensors, architecture, alpha, origin)
+
+
+def write_tensors(path: Path, tensors: dict, architecture: str, alpha: float, origin: dict[str, str]) -> None:
+    """The same of `tensors` in llama.cpp's names and order."""
     partial = _beside(path)
     writer = gguf.GGUFWriter(partial, architecture)
     writer.add_type("adapter")
@@ -39,12 +51,8 @@ def write_lora(path: Path, state: dict, architecture: str, config, alpha: float,
     writer.add_float32("adapter.lora.alpha", alpha)
     for key, value in origin.items():
         writer.add_string(key, value)
-    for key in sorted(state):
-        name, side = _lora_name(names, key)
-        values = state[key].float().numpy()
-        if side == "b" and interleaved:
-            values = _rotary_order(name, values, config)
-        writer.add_tensor(f"{name}.lora_{side}", values.astype(np.float16))
+    for name, values in tensors.items():
+        writer.add_tensor(name, values.astype(np.float16))
     _write(writer, partial, path)
 
 
