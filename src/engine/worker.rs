@@ -4,6 +4,8 @@
 //!
 //! It is written against [`LanguageModel`], so its tests need no model.
 
+mod prefix;
+
 use super::memory::Tenant;
 use super::queue::{Outcome, Queue, Reply, Request, Waiting, copy, give_up};
 use super::warm::WarmFile;
@@ -12,8 +14,8 @@ use crate::index::Index;
 use crate::panics;
 use crate::search::model::{Batch, LanguageModel, Seq};
 use crate::search::{Hints, Room, Search};
+use prefix::{Piece, Prefix};
 use std::sync::Arc;
-use std::thread::JoinHandle;
 use std::time::Instant;
 
 /// How a worker divides the model among questions.
@@ -55,34 +57,6 @@ enum Phase {
     Failed(Error),
 }
 
-/// One decode of a prefill, or the reading of a warm file.
-struct Piece {
-    tokens: u32,
-    restored: bool,
-    started: Instant,
-    ended: Instant,
-}
-
-impl Piece {
-    /// Counts it for a question that waited from `since` on.
-    fn count(&self, outcome: &mut Outcome, since: Instant) {
-        match self.restored {
-            true => outcome.restored_tokens += self.tokens,
-            false => outcome.prefix_tokens += self.tokens,
-        }
-        outcome.prefill += self.ended - self.started.max(since);
-    }
-}
-
-/// A worker's warm file. It is read at most once and written at most once.
-struct Warm {
-    file: WarmFile,
-    read: bool,
-    /// It has what the model holds, or is being written, or cannot be.
-    kept: bool,
-    writer: Option<JoinHandle<()>>,
-}
-
 /// What a row of logits belongs to.
 #[derive(Clone, Copy)]
 struct Origin {
@@ -97,10 +71,7 @@ pub(crate) struct Worker<'a, M> {
     index: &'a Index,
     queue: &'a Queue,
     division: Division,
-    /// Tokens of the prefix that sequence 0 holds.
-    prefilled: usize,
-    /// The decodes that they took.
-    pieces: Vec<Piece>,
+    prefix: Prefix<'a>,
     flights: Vec<Option<Flight>>,
     searches: Vec<Search>,
     batch: Batch,
@@ -109,7 +80,6 @@ pub(crate) struct Worker<'a, M> {
     in_flight: usize,
     /// Where the next round begins, so that a full batch leaves out another one each time.
     first: usize,
-    warm: Option<Warm>,
     /// Nobody was admitted yet. Who waits then is, even if the worker is to leave already: else two
     /// busy tenants would hand one seat to and fro, and neither would answer anybody.
     fresh: bool,
@@ -125,15 +95,13 @@ impl<'a, M: LanguageModel> Worker<'a, M> {
             index,
             queue,
             division,
-            prefilled: 0,
-            pieces: Vec::new(),
+            prefix: Prefix::new(index.prefix()),
             flights: (0..division.parallel).map(|_| None).collect(),
             searches: (0..division.parallel).map(|_| Search::new()).collect(),
             batch: Batch::default(),
             origins: Vec::new(),
             in_flight: 0,
             first: 0,
-            warm: None,
             fresh: true,
             answered: false,
         }
@@ -141,12 +109,7 @@ impl<'a, M: LanguageModel> Worker<'a, M> {
 
     /// Has the prefix read from `file` rather than decoded, or else written there.
     pub fn with_warm_file(mut self, file: Option<WarmFile>) -> Self {
-        self.warm = file.map(|file| Warm {
-            file,
-            read: false,
-            kept: false,
-            writer: None,
-        });
+        self.prefix.set_file(file);
         self
     }
 
@@ -160,10 +123,10 @@ impl<'a, M: LanguageModel> Worker<'a, M> {
                     self.fail_all(&error);
                 }
                 if self.answered {
-                    self.keep_prefix();
+                    self.prefix.keep(&mut self.model);
                 }
             }
-            self.keep_prefix();
+            self.prefix.keep(&mut self.model);
         });
         let left = result.is_ok() && !self.queue.is_closed();
         let (error, panicked) = match result {
@@ -182,10 +145,7 @@ impl<'a, M: LanguageModel> Worker<'a, M> {
         if !left {
             self.queue.abandon(panicked);
         }
-        if let Some(writer) = self.warm.as_mut().and_then(|warm| warm.writer.take()) {
-            // Nothing comes back from it: what fails there was logged.
-            let _ = writer.join();
-        }
+        self.prefix.finish_writing();
         left
     }
 
@@ -211,9 +171,7 @@ impl<'a, M: LanguageModel> Worker<'a, M> {
             }
             // It may have waited through a prefill that others began.
             let mut outcome = Outcome::default();
-            for piece in self.pieces.iter().filter(|piece| piece.ended > since) {
-                piece.count(&mut outcome, since);
-            }
+            self.prefix.count(&mut outcome, since);
             self.flights[slot] = Some(Flight {
                 request,
                 reply,
@@ -247,7 +205,7 @@ impl<'a, M: LanguageModel> Worker<'a, M> {
         if self.flights.iter().all(Option::is_none) {
             return Ok(());
         }
-        if self.prefilled < self.index.prefix().len() {
+        if !self.prefix.is_whole() {
             return self.prefill();
         }
         self.fill_batch()?;
@@ -274,28 +232,17 @@ impl<'a, M: LanguageModel> Worker<'a, M> {
     /// Decodes the prefix, in pieces of one batch, between which it looks whether anybody still
     /// waits for it. If nobody does, the next question finds what is done and goes on from there.
     fn prefill(&mut self) -> Result<()> {
-        let index = self.index;
-        let prefix = index.prefix();
-        let piece_len = self.model.capacity().batch.max(1);
-        if self.prefilled == 0 {
-            self.pieces.clear();
-            self.restore_prefix();
+        if let Some(piece) = self.prefix.begin(&mut self.model) {
+            self.count(&piece);
         }
-        while self.prefilled < prefix.len() {
+        while !self.prefix.is_whole() {
             self.drop_given_up()?;
             let wanted = self.flights.iter().any(Option::is_some) || self.queue.has_waiting();
             if self.queue.is_closed() || !wanted {
                 return Ok(());
             }
-            let started = Instant::now();
-            let end = prefix.len().min(self.prefilled + piece_len);
-            let piece = &prefix[self.prefilled..end];
-            self.batch.clear();
-            self.batch
-                .push(Seq::PREFIX, self.prefilled as u32, piece, piece.len());
-            self.model.decode(&self.batch, &mut |_, _| Ok(()))?;
-            let tokens = piece.len() as u32;
-            self.advance(tokens, false, started);
+            let piece = self.prefix.decode_next(&mut self.model, &mut self.batch)?;
+            self.count(&piece);
         }
         for flight in self.flights.iter_mut().flatten() {
             flight.started = Instant::now();
@@ -303,56 +250,10 @@ impl<'a, M: LanguageModel> Worker<'a, M> {
         Ok(())
     }
 
-    /// Counts tokens that the prefix has got since `started`.
-    fn advance(&mut self, tokens: u32, restored: bool, started: Instant) {
-        self.prefilled += tokens as usize;
-        let piece = Piece {
-            tokens,
-            restored,
-            started,
-            ended: Instant::now(),
-        };
+    /// Counts a piece of the prefix for everybody who is in flight.
+    fn count(&mut self, piece: &Piece) {
         for flight in self.flights.iter_mut().flatten() {
-            piece.count(&mut flight.outcome, started);
-        }
-        self.pieces.push(piece);
-    }
-
-    /// Takes the prefix out of the warm file, if there is one and the model takes it.
-    fn restore_prefix(&mut self) {
-        // Not again after a decode that failed: what the file holds may be the reason.
-        let Some(warm) = self.warm.as_mut().filter(|warm| !warm.read) else {
-            return;
-        };
-        warm.read = true;
-        let started = Instant::now();
-        let Some(state) = warm.file.read() else {
-            return;
-        };
-        let tokens = self.index.prefix().len() as u32;
-        match self.model.set_state(Seq::PREFIX, &state, tokens) {
-            Ok(()) => {
-                warm.kept = true;
-                self.advance(tokens, true, started);
-            }
-            Err(error) => warm.file.refused(&error),
-        }
-    }
-
-    /// Has the prefix written to the warm file, once it is whole and unless it came from there.
-    fn keep_prefix(&mut self) {
-        let whole = self.prefilled == self.index.prefix().len();
-        let Some(warm) = self.warm.as_mut().filter(|warm| whole && !warm.kept) else {
-            return;
-        };
-        warm.kept = true;
-        if let Some(writer) = warm.writer.take() {
-            // It has had a prefill's time, and who ends waits for one writer only.
-            let _ = writer.join();
-        }
-        match self.model.state(Seq::PREFIX) {
-            Ok(state) => warm.writer = warm.file.write_aside(state),
-            Err(error) => warm.file.not_kept(&error),
+            piece.count(&mut flight.outcome, piece.started);
         }
     }
 
@@ -555,11 +456,7 @@ impl<'a, M: LanguageModel> Worker<'a, M> {
         for flight in self.flights.iter_mut().filter_map(Option::take) {
             flight.reply.give(Err(copy(error)));
         }
-        self.prefilled = 0;
-        if let Some(warm) = &mut self.warm {
-            // What is decoded now is better than what may have been the reason.
-            warm.kept = false;
-        }
+        self.prefix.lose();
         for seq in 0..self.model.capacity().sequences {
             // A sequence that cannot be emptied shows as an error at its next use.
             let _ = self.model.clear(Seq(seq));

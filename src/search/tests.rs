@@ -1,6 +1,6 @@
 //! The search against brute force, on random tries and random models.
 
-use super::model::Capacity;
+use super::model::{Batch, Capacity, LanguageModel, Seq};
 use super::*;
 use crate::index::format::{NONE, TrieNode};
 use proptest::prelude::*;
