@@ -87,6 +87,10 @@ impl AtomicFile {
     pub fn create(path: impl AsRef<Path>) -> Result<Self> {
         let mut path = path.as_ref().to_path_buf();
         if path.is_symlink() {
+            // What is no file may have no name that leads to it, as a pipe has none.
+            if path.exists() && !path.is_file() {
+                return Err(Error::NotAFile(path));
+            }
             // A link that leads nowhere is an error: what was meant to stand there is unknown.
             path = path
                 .canonicalize()

@@ -1,7 +1,7 @@
 //! Files of questions: a JSON object a line, each a question and the section that answers it.
 
 use crate::error::{Error, Result};
-use crate::index::Index;
+use crate::index::{Index, question};
 use crate::toc::Toc;
 use serde::de::Deserializer;
 use serde::{Deserialize, Serialize};
@@ -59,9 +59,9 @@ pub fn parse(bytes: &[u8], path: &Path) -> Result<Vec<Question>> {
     let mut lines: HashMap<&str, usize> = HashMap::new();
     for question in &questions {
         let refuse = |why| Err(refused(path, question.line, why));
-        if question.query.trim().is_empty() {
+        if question::check(&question.query).is_err() {
             return refuse(format!(
-                "the question {:?} is empty: write it, or take the line out",
+                "the question {:?} has nothing to see, or a NUL: write it, or take the line out",
                 question.id
             ));
         }
@@ -269,7 +269,9 @@ mod tests {
             ("\n \n", 1, "no question"),
             (&format!("{GOOD}\n{GOOD}"), 2, "line 1 too"),
             (&format!("{GOOD}\n\n{{"), 3, "at byte"),
-            (&GOOD.replace("Who?", " \\t"), 1, "is empty"),
+            (&GOOD.replace("Who?", " \\t"), 1, "nothing to see"),
+            (&GOOD.replace("Who?", "\\u200b"), 1, "nothing to see"),
+            (&GOOD.replace("Who?", "a\\u0000"), 1, "a NUL"),
             (&GOOD.replace("section", "sections"), 1, "section"),
             (&GOOD.replace("\"a\"", "1.5"), 1, "whole number"),
             (&GOOD.replace("\"Who?\"", "3"), 1, "expected a string"),

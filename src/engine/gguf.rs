@@ -11,6 +11,12 @@ use std::io::{BufReader, Read, Seek};
 use std::ops::Range;
 use std::path::Path;
 
+/// What llama.cpp asserts on: layers, experts, and how many of these a token uses.
+const COUNTS: [&str; 3] = [".block_count", ".expert_count", ".expert_used_count"];
+
+/// `LLAMA_MAX_LAYERS`.
+const MOST_LAYERS: u64 = 512;
+
 /// Longest key or text that is kept.
 const MAX_TEXT: u64 = 1 << 20;
 
@@ -120,6 +126,7 @@ impl<R: Read + Seek> Reader<R> {
         // Keys of an architecture may stand before the architecture itself.
         let mut lengths = Vec::new();
         let mut causal = Vec::new();
+        let mut counts = Vec::new();
         for _ in 0..keys {
             let key = self.text()?;
             let value = match key.as_str() {
@@ -136,6 +143,8 @@ impl<R: Read + Seek> Reader<R> {
                         lengths.push((architecture.to_owned(), number));
                     } else if let Some(architecture) = key.strip_suffix(".attention.causal") {
                         causal.push((architecture.to_owned(), number != 0));
+                    } else if COUNTS.iter().any(|count| key.ends_with(count)) {
+                        counts.push((key.to_owned(), number));
                     }
                 }
                 _ => (),
@@ -144,6 +153,23 @@ impl<R: Read + Seek> Reader<R> {
         let of = |architecture: &String| *architecture == header.architecture;
         header.context_length = lengths.iter().find(|(a, _)| of(a)).map_or(0, |&(_, n)| n);
         header.causal = causal.iter().find(|(a, _)| of(a)).is_none_or(|&(_, c)| c);
+        let [layers, experts, used] = COUNTS.map(|count| {
+            let key = format!("{}{count}", header.architecture);
+            counts
+                .iter()
+                .find(|(k, _)| *k == key)
+                .map(|&(_, number)| number)
+        });
+        if layers.is_some_and(|layers| !(1..=MOST_LAYERS).contains(&layers)) {
+            return Err(self.corrupt(&format!(
+                "it has {} layers, and 1 to {MOST_LAYERS} are possible",
+                layers.unwrap_or_default()
+            )));
+        }
+        let [experts, used] = [experts, used].map(Option::unwrap_or_default);
+        if used > experts || (used == 0) != (experts == 0) {
+            return Err(self.corrupt(&format!("it uses {used} of {experts} experts")));
+        }
         if !alignment.is_power_of_two() || alignment > 1 << 20 {
             return Err(self.corrupt(&format!("its alignment is {alignment}")));
         }
@@ -251,7 +277,10 @@ impl<R: Read + Seek> Reader<R> {
             let mut token = self.text_bytes()?;
             // llama.cpp reads up to a NUL, and names an empty token by its id.
             token.truncate(token.iter().position(|&b| b == 0).unwrap_or(token.len()));
-            if !token.is_empty() && !seen.insert(token) {
+            if token.is_empty() {
+                token = format!("[EMPTY_{id}]").into_bytes();
+            }
+            if !seen.insert(token) {
                 return Err(self.corrupt(&format!("token {id} is in its vocabulary twice")));
             }
         }
@@ -446,6 +475,52 @@ mod tests {
         let at = bytes.windows(9).position(|w| w == b"\x01\0\0\0\0\0\0\0b");
         bytes[at.expect("the token b") + 8] = b'a';
         assert!(matches!(read(&bytes), Err(Problem::Corrupt(why)) if why.contains("token 1")));
+    }
+
+    #[test]
+    fn an_empty_token_has_the_name_that_llama_cpp_gives_it() {
+        let mut bytes = file();
+        let at = bytes.windows(9).position(|w| w == b"\x01\0\0\0\0\0\0\0a");
+        bytes[at.expect("the token a") + 8] = 0;
+        let at = bytes.windows(9).position(|w| w == b"\x01\0\0\0\0\0\0\0b");
+        let at = at.expect("the token b");
+        bytes[at] = 9;
+        bytes.splice(at + 8..at + 9, *b"[EMPTY_0]");
+        assert!(matches!(read(&bytes), Err(Problem::Corrupt(why)) if why.contains("token 1")));
+    }
+
+    #[test]
+    fn counts_that_llama_cpp_asserts_on_are_refused() {
+        let with = |counts: &[(&str, u32)]| {
+            let mut bytes = file();
+            let mut keys = Vec::new();
+            for (key, number) in counts {
+                let key = format!("llama.{key}");
+                keys.extend((key.len() as u64).to_le_bytes());
+                keys.extend(key.as_bytes());
+                keys.extend(4u32.to_le_bytes());
+                keys.extend(number.to_le_bytes());
+                bytes[16] += 1;
+            }
+            bytes.splice(24..24, keys);
+            let padded = bytes.len().next_multiple_of(32);
+            bytes.resize(padded, 0);
+            read(&bytes).err().map(|problem| match problem {
+                Problem::Corrupt(why) => why,
+                _ => panic!("another problem"),
+            })
+        };
+        assert_eq!(with(&[("block_count", 30), ("expert_count", 0)]), None);
+        assert_eq!(with(&[("expert_count", 8), ("expert_used_count", 2)]), None);
+        for (counts, word) in [
+            (&[("block_count", 0)][..], "0 layers"),
+            (&[("block_count", 600)], "600 layers"),
+            (&[("expert_count", 8)], "uses 0 of 8"),
+            (&[("expert_used_count", 1)], "uses 1 of 0"),
+        ] {
+            let why = with(counts).expect("refused");
+            assert!(why.contains(word), "{why}");
+        }
     }
 
     #[test]

@@ -217,8 +217,15 @@ impl Tokenizer for Model {
         // A vector of the one becomes a vector of the other in the same memory.
         let ours = std::mem::take(tokens).into_iter();
         let mut theirs: Vec<_> = ours.map(|token| LlamaToken(token as i32)).collect();
-        let vocab = self.llama.vocab();
-        vocab.tokenize_into(text.as_bytes(), &mut theirs, false, parse_special);
+        let mut tokenize = || {
+            let vocab = self.llama.vocab();
+            vocab.tokenize_into(text.as_bytes(), &mut theirs, false, parse_special);
+        };
+        if text.len() <= SHORT_TEXT {
+            tokenize();
+        } else {
+            with_stack(text.chars().count() * STACK_A_CHARACTER, tokenize)?;
+        }
         // Ids are never negative; were one, it would be outside every vocabulary.
         *tokens = theirs.into_iter().map(|token| token.0 as u32).collect();
         Ok(())
@@ -245,9 +252,32 @@ impl Tokenizer for Model {
     }
 }
 
-/// Longest word, in characters. For many vocabularies llama.cpp cuts a text with a regular
-/// expression whose matcher recurses for every character of a match, with 256 to 512 bytes of stack
-/// each: a word of some thousands would end the process on a thread with a small stack.
+/// For many vocabularies llama.cpp cuts a text with a regular expression whose matcher recurses for every
+/// character of a match, with some hundred bytes of stack each. How much a match takes in depends on the
+/// vocabulary and can be all of the text, so a longer one than this, in bytes, gets a stack of its own ...
+const SHORT_TEXT: usize = 256;
+/// ... of so many bytes for each of its characters. With 2,100 the worst text that was found still ended
+/// well.
+const STACK_A_CHARACTER: usize = 4096;
+
+/// Does `work` on a thread with `bytes` of stack, and some more.
+fn with_stack(bytes: usize, work: impl FnOnce() + Send) -> Result<()> {
+    let bytes = bytes + (1 << 20);
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().name("stair-tokenizer".to_owned());
+        let thread = thread.stack_size(bytes).spawn_scoped(scope, work);
+        let thread = thread.map_err(|error| {
+            Error::OutOfMemory(format!(
+                "cannot start a thread with {bytes} bytes of stack, which a text of this length may \
+                 need: {error}; shorten it"
+            ))
+        })?;
+        let panicked = |_| Error::Panic("while a text was tokenized".to_owned());
+        thread.join().map_err(panicked)
+    })
+}
+
+/// Longest word, in characters. A longer one is no text, and may take the tokenizer quadratic time.
 const LONGEST_WORD: usize = 1024;
 
 /// Refuses a text that such an expression could match more than [`LONGEST_WORD`] characters of. They
@@ -278,8 +308,28 @@ fn check(path: &Path, header: &Header) -> Result<()> {
         architecture: header.architecture.clone(),
         why,
     };
-    // Encoders whose files do not say so.
-    const ENCODERS: [&str; 4] = ["t5", "t5encoder", "clip", "wavtokenizer-dec"];
+    // Encoders, and models that write all of a text at once, whose files do not say so. llama.cpp gives
+    // them no memory: each decode would see its own tokens alone, and answer all the same.
+    const ENCODERS: [&str; 18] = [
+        "t5",
+        "t5encoder",
+        "clip",
+        "wavtokenizer-dec",
+        "bert",
+        "modern-bert",
+        "nomic-bert",
+        "nomic-bert-moe",
+        "neo-bert",
+        "eurobert",
+        "jina-bert-v2",
+        "jina-bert-v3",
+        "gemma-embedding",
+        "dream",
+        "llada",
+        "llada-moe",
+        "rnd1",
+        "pangu-embedded-diffusion",
+    ];
     if !header.causal || ENCODERS.contains(&header.architecture.as_str()) {
         return Err(architecture(
             "which is an encoder and does not generate text",

@@ -245,6 +245,12 @@ impl Queue {
         }
     }
 
+    /// Whether somebody waits whom a worker that has admitted others before would still admit.
+    pub(super) fn will_admit(&self) -> bool {
+        let state = self.state.lock();
+        !state.closed && !state.leave && !state.waiting.is_empty()
+    }
+
     /// Whether somebody waits who is not in flight yet.
     pub(super) fn has_waiting(&self) -> bool {
         !self.state.lock().waiting.is_empty()

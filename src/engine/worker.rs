@@ -126,7 +126,6 @@ impl<'a, M: LanguageModel> Worker<'a, M> {
                     self.prefix.keep(&mut self.model);
                 }
             }
-            self.prefix.keep(&mut self.model);
         });
         let left = result.is_ok() && !self.queue.is_closed();
         let (error, panicked) = match result {
@@ -237,7 +236,8 @@ impl<'a, M: LanguageModel> Worker<'a, M> {
         }
         while !self.prefix.is_whole() {
             self.drop_given_up()?;
-            let wanted = self.flights.iter().any(Option::is_some) || self.queue.has_waiting();
+            // Not for those who wait for the next worker, if this one is to leave.
+            let wanted = self.flights.iter().any(Option::is_some) || self.queue.will_admit();
             if self.queue.is_closed() || !wanted {
                 return Ok(());
             }

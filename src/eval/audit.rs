@@ -26,7 +26,7 @@ pub struct Audit {
     pub duplicate_questions: Vec<Repeated>,
     /// Questions without a visible word. An error.
     pub empty: Vec<usize>,
-    /// Questions of different splits that say the same.
+    /// Questions of different splits that say the same, each with the nearest before it.
     pub leaks: Vec<Leak>,
     /// Questions of different splits that say it with the same words of content.
     pub reworded: Vec<Leak>,
@@ -76,6 +76,7 @@ impl Audit {
     /// the index that they are about.
     pub fn new(questions: &[Question], index: &Index) -> Self {
         let sections = Sections::new(index);
+        let leaks = leaks(questions);
         let leaves: Vec<(u32, String)> = (0..index.sections())
             .filter_map(|id| index.section(id))
             .filter(|section| section.leaf)
@@ -100,8 +101,8 @@ impl Audit {
                 .filter(|question| question.query.unicode_words().next().is_none())
                 .map(|question| question.line)
                 .collect(),
-            leaks: leaks(questions),
-            reworded: reworded(questions),
+            reworded: reworded(questions, &leaks),
+            leaks,
             leaves_without_text: index.info().has_text.then(|| without_text(index, &leaves)),
         }
     }

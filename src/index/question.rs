@@ -4,6 +4,7 @@
 //! may run across the border: cutting first gives ids that the model was never trained on.
 
 use crate::error::{Error, Result};
+use crate::toc::is_blank;
 use crate::tokens::{Special, Tokenizer};
 
 /// The template of everything after the table of contents.
@@ -149,8 +150,8 @@ impl TitleEncoder<'_> {
     ///
     /// # Errors
     ///
-    /// [`Error::UnstableBoundary`] when the title's first token runs into the text before it, or
-    /// the title spells the terminator; and what the tokenizer says.
+    /// [`Error::UnstableBoundary`] when the title's first token runs into the text before it;
+    /// [`Error::Template`] when the title spells the terminator; and what the tokenizer says.
     pub fn encode(&self, identifier: &str) -> Result<Vec<u32>> {
         let title = format!("{}{identifier}", self.before_title);
         let mut tokens = if self.special {
@@ -168,9 +169,10 @@ impl TitleEncoder<'_> {
             }
         };
         if tokens.contains(&self.terminator) {
-            return Err(Error::UnstableBoundary {
-                title: identifier.to_owned(),
-            });
+            return Err(Error::Template(format!(
+                "the title {identifier:?} holds the token that ends titles, so it would end there: take \
+                 another one as `terminator` or with --terminator, one that no text has"
+            )));
         }
         tokens.push(self.terminator);
         Ok(tokens)
@@ -186,14 +188,7 @@ pub fn check(question: &str) -> Result<()> {
     if let Some(at) = question.bytes().position(|byte| byte == 0) {
         return Err(Error::NulInQuestion { at });
     }
-    // U+FEFF and the other zero-width characters are not white space to Rust; a question made of
-    // nothing else shows nothing either.
-    let invisible = |c: char| {
-        c.is_whitespace()
-            || c.is_control()
-            || matches!(c, '\u{200B}'..='\u{200F}' | '\u{2060}' | '\u{FEFF}')
-    };
-    match question.chars().all(invisible) {
+    match is_blank(question) {
         true => Err(Error::EmptyQuestion),
         false => Ok(()),
     }
@@ -286,10 +281,11 @@ mod tests {
         let tokens = titles.encode("1 A").expect("encodes");
         assert_eq!(tokens, [32, 49, 32, 65, Bytes::END]);
         let titles = TEMPLATE.titles(&Bytes, u32::from(b'A')).expect("encodes");
-        assert!(matches!(
-            titles.encode("1 A"),
-            Err(Error::UnstableBoundary { .. })
-        ));
+        let error = titles.encode("1 A").expect_err("it would end there");
+        assert!(
+            matches!(&error, Error::Template(why) if why.contains("\"1 A\"")),
+            "{error}"
+        );
     }
 
     /// Joins a border's "f" and "i" into one token, as byte-pair tokenizers do.

@@ -8,7 +8,9 @@ use unicode_segmentation::UnicodeSegmentation;
 /// Words are those of Unicode's standard annex 29 that have a letter or a digit; in scripts
 /// without spaces between words a character is a word. They come in lower case and compatibility
 /// composition (NFKC), so that it does not matter how a letter with an accent or a ligature was
-/// encoded, without the English `'s`, and with an apostrophe that is always `'`.
+/// encoded, without the English `'s`, with an apostrophe that is always `'`, and without what only says
+/// where a word may be parted. Letters that change with case in more than one way are one: final sigma,
+/// sharp s, the dotted I.
 pub(super) fn words(text: &str, word: &mut String, mut each: impl FnMut(&mut String)) {
     for found in text.unicode_words() {
         word.clear();
@@ -16,8 +18,16 @@ pub(super) fn words(text: &str, word: &mut String, mut each: impl FnMut(&mut Str
             word.push_str(found);
             word.make_ascii_lowercase();
         } else {
-            let straight = |c| if c == '\u{2019}' { '\'' } else { c };
-            word.extend(found.nfkc().flat_map(char::to_lowercase).map(straight));
+            for c in found.nfkc().flat_map(char::to_lowercase) {
+                match c {
+                    '\u{ad}' | '\u{2060}' | '\u{feff}' => (),
+                    '\u{307}' if word.ends_with('i') => (),
+                    'ß' => word.push_str("ss"),
+                    'ς' => word.push('σ'),
+                    '\u{2019}' => word.push('\''),
+                    c => word.push(c),
+                }
+            }
         }
         if word.ends_with("'s") {
             word.truncate(word.len() - 2);
@@ -53,6 +63,14 @@ mod tests {
     fn the_same_letters_are_the_same_word_however_encoded() {
         assert_eq!(all("Ku\u{308}ndigung"), all("K\u{FC}NDIGUNG"));
         assert_eq!(all("\u{FB01}nal"), ["final"]);
+        assert_eq!(all("em\u{AD}ploy\u{2060}ment"), ["employment"]);
+        for (one, other) in [
+            ("İSTANBUL", "istanbul"),
+            ("ΦΌΡΟΣ", "φόρος"),
+            ("STRASSE", "Straße"),
+        ] {
+            assert_eq!(all(one), all(other));
+        }
     }
 
     #[test]

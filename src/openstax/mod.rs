@@ -172,15 +172,27 @@ impl Book {
             ..ReadOptions::default()
         };
         let toc = toc::read_markdown(self.markdown.as_bytes(), &self.title, &options)?;
+        toc.check(u64::MAX)?;
+        if let Some(renamed) = toc.notes.renamed.first() {
+            let (was, is) = renamed;
+            return Err(Error::Document(format!(
+                "two sections of the book have the name {was:?}, and reading its Markdown calls one of \
+                 them {is:?}: which of them questions are about cannot be told"
+            )));
+        }
         let leaves: HashSet<String> = toc.leaves().map(|leaf| leaf.identifier()).collect();
         let mut sections = self.questions.iter().filter_map(|q| q.section.as_ref());
-        match sections.find(|section| !leaves.contains(*section)) {
-            None => Ok(()),
-            Some(section) => Err(Error::Document(format!(
-                "the section {section:?} has questions and is no leaf of the book's Markdown: two \
-                 sections have this name, or it holds others"
-            ))),
-        }
+        let Some(section) = sections.find(|section| !leaves.contains(*section)) else {
+            return Ok(());
+        };
+        let title = section
+            .split_once(' ')
+            .map_or(section.as_str(), |(_, title)| title);
+        let read = leaves.iter().find(|leaf| leaf.ends_with(title));
+        Err(Error::Document(format!(
+            "the section {section:?} has questions and is no leaf of the book's Markdown, which has {}",
+            read.map_or("none of this title".to_owned(), |leaf| format!("{leaf:?}"))
+        )))
     }
 }
 

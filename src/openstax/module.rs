@@ -2,6 +2,7 @@
 
 use super::{child, parse, text, text_of, text_without};
 use crate::error::{Error, Result};
+use crate::toc;
 use roxmltree::Node;
 use std::path::Path;
 
@@ -56,7 +57,7 @@ impl Module {
         let parsed = parse(&text, &path)?;
         let root = parsed.root_element();
         let title = child(root, "title").map(text_of).unwrap_or_default();
-        if title.is_empty() {
+        if toc::is_blank(&title) {
             return Err(Error::Document(format!("{path}: the module has no title")));
         }
         let mut module = Self {

@@ -97,7 +97,15 @@ impl Generator {
         let handle =
             handle.map_err(|e| Error::OutOfMemory(format!("cannot start a thread: {e}")))?;
         let panicked = |_| Error::Panic("the worker's thread, at its beginning".to_owned());
-        let warm_file = is_ready.recv().map_err(panicked)??;
+        let opened = is_ready.recv().map_err(panicked);
+        let warm_file = match opened.and_then(|opened| opened) {
+            Ok(warm_file) => warm_file,
+            Err(error) => {
+                // It is at its end, and holds model and index as long as it runs.
+                let _ = handle.join();
+                return Err(error);
+            }
+        };
         Ok(Self {
             warm_file,
             model,

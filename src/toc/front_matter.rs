@@ -4,12 +4,12 @@ use super::numbering;
 use super::outline::Node;
 
 /// Takes covers, title pages, copyright pages and tables of contents out of `nodes` and returns
-/// their titles.
+/// them.
 ///
 /// Only top-level leaves at the document's front are looked at: up to the first section that is
 /// neither one of them nor a preface or the like. A document that would lose every section keeps
 /// them all.
-pub(super) fn drop_front_matter(nodes: &mut Vec<Node>) -> Vec<String> {
+pub(super) fn drop_front_matter(nodes: &mut Vec<Node>) -> Vec<Node> {
     let mut dropped = Vec::new();
     let mut i = 0;
     while let Some(node) = nodes.get(i) {
@@ -27,16 +27,17 @@ pub(super) fn drop_front_matter(nodes: &mut Vec<Node>) -> Vec<String> {
     }
     // All that was looked at is leaves, so no dropped section is a parent; the parents of the rest
     // move up by what was dropped before them, which is all of it.
-    let titles = dropped.iter().map(|&i| nodes[i].title.clone()).collect();
     let mut at = 0;
-    nodes.retain(|_| {
-        at += 1;
-        dropped.binary_search(&(at - 1)).is_err()
-    });
+    let taken = nodes
+        .extract_if(.., |_| {
+            at += 1;
+            dropped.binary_search(&(at - 1)).is_ok()
+        })
+        .collect();
     for node in nodes {
         node.parent = node.parent.map(|parent| parent - dropped.len());
     }
-    titles
+    taken
 }
 
 /// What is left out, in lower case and without punctuation.

@@ -40,6 +40,14 @@ pub fn read_markdown(source: &[u8], file_stem: &str, options: &ReadOptions) -> R
             "the block between lines --- at the start is not YAML and was read as text: put values that contain a colon into quotes, and name no key twice".to_owned(),
         );
     }
+    let comments = metadata
+        .as_ref()
+        .map_or(0, |metadata| metadata.comments(&source[mark..]));
+    if comments > 0 {
+        warnings.push(format!(
+            "the block between lines --- at the start is YAML and left out, with {comments} lines that begin with #, comments to YAML: if they are headings, put a blank line after the first ---"
+        ));
+    }
     let start = mark + metadata.as_ref().map_or(0, |metadata| metadata.len);
     let found = find_headings(source, start);
 
@@ -81,13 +89,16 @@ struct Found {
     span: Range<usize>,
 }
 
+/// What many writers take for granted: a rule under a table is no underline of a heading.
+const EXTENSIONS: Options = Options::ENABLE_TABLES;
+
 /// The headings in `source` from byte `start` on that start a section.
 fn find_headings(source: &str, start: usize) -> Vec<Found> {
     let mut found = Vec::new();
     // Block quotes and lists around the current event.
     let mut containers = 0_usize;
     let mut title: Option<String> = None;
-    let events = Parser::new_ext(&source[start..], Options::empty()).into_offset_iter();
+    let events = Parser::new_ext(&source[start..], EXTENSIONS).into_offset_iter();
     for (event, range) in events {
         match event {
             Event::Start(Tag::BlockQuote(_) | Tag::List(_)) => containers += 1,
@@ -203,6 +214,7 @@ mod tests {
             "a\n\n---\n",
             "- a\n---\n",
             "| a |\n|---|\n",
+            "| a | b |\n|---|---|\n| c | d |\n---\n",
         ] {
             check(markdown, &[]);
             check(&format!("# A\n\n{markdown}"), &["A"]);

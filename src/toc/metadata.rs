@@ -16,7 +16,8 @@ pub(super) struct Metadata {
 /// Whether `source` starts with what looks like a YAML block and is none: `key: value` between two
 /// lines `---`, and not YAML as a whole, often for a colon in a value.
 pub(super) fn is_broken(source: &str) -> bool {
-    let first = block(source).and_then(|(yaml, _)| yaml.lines().next());
+    let is_said = |line: &&str| !line.trim().is_empty() && !line.starts_with('#');
+    let first = block(source).and_then(|(yaml, _)| yaml.lines().find(is_said));
     let key = first
         .and_then(|line| line.split_once(':'))
         .map(|(key, _)| key);
@@ -34,10 +35,15 @@ impl Metadata {
     /// `...`. `None` where one of these is missing: then the first line is Markdown, a thematic
     /// break.
     ///
-    /// A mapping too large or too deep to have been written as metadata is Markdown too.
+    /// A mapping too large or too deep to have been written as metadata is Markdown too, and so is what
+    /// follows a blank line: Pandoc's rule, by which `---` above a heading is a thematic break.
     pub(super) fn read(source: &str) -> Option<Self> {
         let (yaml, len) = block(source)?;
-        if !is_modest(yaml) {
+        let after_blank = yaml
+            .lines()
+            .next()
+            .is_some_and(|line| line.trim().is_empty());
+        if after_blank || !is_modest(yaml) {
             return None;
         }
         let documents = Yaml::load_from_str(yaml).ok()?;
@@ -46,10 +52,10 @@ impl Metadata {
         };
         let title = match mapping.as_mapping_get("title") {
             Some(Yaml::Value(Scalar::String(title))) => Some(text::fold(title)),
-            // A title such as `1984` is a number to YAML.
-            Some(Yaml::Value(Scalar::Integer(title))) => Some(title.to_string()),
-            Some(Yaml::Value(Scalar::FloatingPoint(title))) => Some(title.to_string()),
-            Some(Yaml::Value(Scalar::Boolean(title))) => Some(title.to_string()),
+            // A title such as `1984` or `1.10` is a number to YAML; it is meant as it stands there.
+            Some(Yaml::Value(
+                Scalar::Integer(_) | Scalar::FloatingPoint(_) | Scalar::Boolean(_),
+            )) => plain_title(yaml).map(text::fold),
             _ => None,
         };
         Some(Self {
@@ -57,6 +63,18 @@ impl Metadata {
             len,
         })
     }
+
+    /// Lines of the block that would be headings if it were none: comments to YAML.
+    pub(super) fn comments(&self, source: &str) -> usize {
+        let lines = source[..self.len].lines();
+        lines.filter(|line| line.starts_with("# ")).count()
+    }
+}
+
+/// The title as it is written, on a line of its own.
+fn plain_title(yaml: &str) -> Option<&str> {
+    let value = yaml.lines().find_map(|line| line.strip_prefix("title:"))?;
+    Some(value.split(" #").next().unwrap_or(value).trim())
 }
 
 /// Bytes of YAML looked at.
@@ -115,6 +133,9 @@ mod tests {
             ("--- \ntitle: 'A: b'\n---\t\n", Some("A: b")),
             ("---\ntitle: >\n  A\n  b\n---", Some("A b")),
             ("---\ntitle: 1984\n---\n", Some("1984")),
+            ("---\ntitle: 1.10 # the tenth\n---\n", Some("1.10")),
+            ("---\nx: 1\ntitle:  007\r\n---\n", Some("007")),
+            ("---\ntitle: true\n---\n", Some("true")),
             ("---\ntitle: ''\n---\n", None),
             ("---\ntitle: [A]\n---\n", None),
             ("---\ntitle:\n---\n", None),
@@ -146,6 +167,7 @@ mod tests {
             "---\n- a\n---\n",
             "---\na: b: c\n---\n",
             "---\n# A\n---\n",
+            "---\n\n# A\n\nVersion: 2\n\n---\n",
             "----\na: b\n----\n",
             "\n---\na: b\n---\n",
             " ---\na: b\n---\n",

@@ -30,7 +30,7 @@ use std::path::Path;
 
 pub use self::json::read_json;
 pub use self::markdown::read_markdown;
-pub(crate) use self::text::strip_markup;
+pub(crate) use self::text::{is_blank, strip_markup};
 use crate::error::{Error, Result};
 
 /// Reads the table of contents of the document in `source`: as toc.json when `path_hint` ends in

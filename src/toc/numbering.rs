@@ -17,6 +17,7 @@ use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet};
 
 use super::outline::Node;
+use super::text;
 
 /// A number at the start of a title.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -171,7 +172,7 @@ fn counters(own: &[Option<String>]) -> Vec<usize> {
 fn split_number(node: &mut Node, counts: bool) -> Option<String> {
     let found = leading_number(&node.title).filter(|_| counts)?;
     let number = found.number.to_owned();
-    if found.rest.is_empty() {
+    if text::is_blank(found.rest) {
         node.number_is_title = true;
     } else {
         node.title = found.rest.to_owned();
@@ -221,7 +222,14 @@ fn numbers_that_count(nodes: &[Node]) -> Vec<bool> {
             let mut branches: Vec<usize> = sequence.iter().map(|&i| top[i]).collect();
             // In document order, so those of one branch lie together.
             branches.dedup();
-            if branches.len() * 2 < depths[0].len() {
+            // Steps of one chapter may have steps of their own.
+            let mut proven = sequence
+                .iter()
+                .filter(|&&i| is_extended[i])
+                .map(|&i| top[i]);
+            let first = proven.next();
+            let is_proven = proven.any(|branch| Some(branch) != first);
+            if !is_proven && branches.len() * 2 < depths[0].len() {
                 return vec![false; nodes.len()];
             }
             is_numbered = true;
@@ -268,7 +276,7 @@ fn plausible_sequence(
         is_proven |= is_extended[i];
         sequence.push(i);
     }
-    let enough = sequence.len() * 2 >= free.len();
+    let enough = is_proven || sequence.len() * 2 >= free.len();
     let ordered = is_proven || in_place * 2 > sequence.len();
     if enough && ordered {
         sequence
@@ -277,11 +285,10 @@ fn plausible_sequence(
     }
 }
 
-/// Whether `inner` is `outer` and more: `4.2` extends `4`.
+/// Whether `inner` is `outer` and more: `4.2` extends `4`, and `04`.
 fn extends(outer: &str, inner: &str) -> bool {
-    inner
-        .strip_prefix(outer)
-        .is_some_and(|rest| rest.starts_with('.'))
+    let mut inner = parts(inner);
+    parts(outer).all(|part| inner.next() == Some(part)) && inner.next().is_some()
 }
 
 /// Whether counting leads from `before` to `after`: they are equal, `after` extends `before`, or it
@@ -389,7 +396,20 @@ mod tests {
             &["1 A", "1.1 B", "1.2 C", "2 D", "3 E"],
         );
         check("# 4 A\n# 5 B\n## 5.3 C\n", &["4 A", "5 B", "5.3 C"]);
+        check("# 01. A\n## 1.1 B\n# 02. C\n", &["01 A", "1.1 B", "02 C"]);
         check("# Chapter\n## 4.1 A\n## 4.2 B\n", &["4.1 A", "4.2 B"]);
+    }
+
+    #[test]
+    fn numbers_that_subsections_extend_count_however_few_they_are() {
+        check(
+            "# I\n# 1. A\n## 1.1 B\n# 2. C\n## 2.1 D\n# G\n# H\n# J\n# K\n",
+            &["I", "1 A", "1.1 B", "2 C", "2.1 D", "G", "H", "J", "K"],
+        );
+        check(
+            "# U\n## 1 A\n### 1.1 B\n# V\n## 2 C\n### 2.1 D\n# W\n# X\n# Y\n# Z\n",
+            &["U", "1 A", "1.1 B", "V", "2 C", "2.1 D", "W", "X", "Y", "Z"],
+        );
     }
 
     #[test]
@@ -440,6 +460,10 @@ mod tests {
         check(
             "# A\n## 1. Get\n## 2. Run\n# B\n# C\n",
             &["1 A", "1.1 1. Get", "1.2 2. Run", "2 B", "3 C"],
+        );
+        check(
+            "# A\n## 1. Get\n### 1.1 It\n# B\n# C\n",
+            &["1 A", "1.1 1. Get", "1.1.1 1.1 It", "2 B", "3 C"],
         );
     }
 
@@ -504,6 +528,12 @@ mod tests {
 
     #[test]
     fn a_number_alone_is_the_title() {
+        assert_eq!(
+            read("# 1 \u{200b}\n# 2 B\n")
+                .map(|toc| toc.sections.len())
+                .ok(),
+            Some(2)
+        );
         check(
             "# 1\n# 2\n## A\n## 2.2 B\n# 3\n",
             &["1", "2", "2.1 A", "2.2 B", "3"],

@@ -95,6 +95,15 @@ impl Outline {
         let title_heading = self.take_title_heading();
         let title = self.title(options, title_heading.as_ref());
         let mut warnings = self.warnings;
+        if let Some(heading) = title_heading
+            .as_ref()
+            .filter(|heading| heading.title != title)
+        {
+            warnings.push(format!(
+                "the heading {:?}, the only one of its level, is taken for the document's title and is no section, and another title was given, {title:?}",
+                heading.title
+            ));
+        }
         let preamble = join(self.preamble, title_heading).and_then(|(preamble, page)| {
             if text::has_more_words(&preamble.text, MAX_STRAY_WORDS) {
                 return Some((preamble, page));
@@ -108,11 +117,18 @@ impl Outline {
         });
 
         let mut nodes = tree(self.headings);
-        let dropped = if options.keep_front_matter {
-            Vec::new()
-        } else {
-            front_matter::drop_front_matter(&mut nodes)
-        };
+        let mut dropped = Vec::new();
+        if !options.keep_front_matter {
+            for node in front_matter::drop_front_matter(&mut nodes) {
+                if text::has_more_words(&node.text, MAX_STRAY_WORDS) {
+                    warnings.push(format!(
+                        "the section {:?} is taken for front matter and left out with more than {MAX_STRAY_WORDS} words of text: keep_front_matter (--keep-front-matter) keeps it",
+                        node.title
+                    ));
+                }
+                dropped.push(node.title);
+            }
+        }
         let mut toc = Toc {
             sections: sections(nodes, preamble, &title)?,
             title,
@@ -519,6 +535,25 @@ pub(super) mod tests {
             );
         }
         let warnings = read("---\ntitle: A: b\n---\n# A\n# B\n")?.notes.warnings;
+        assert!(warnings[0].contains("not YAML"), "{warnings:?}");
+        let long = words(41);
+        for (markdown, word) in [
+            (format!("# Cover\n\n{long}\n\n# A\n# B\n"), "front matter"),
+            ("---\ntitle: A\n---\n# B\n## C\n## D\n".to_owned(), "\"B\""),
+            (
+                "---\na: b\n\n# C\nd: e\n---\n# F\n# G\n".to_owned(),
+                "1 lines that begin",
+            ),
+        ] {
+            let warnings = read(&markdown)?.notes.warnings;
+            assert!(
+                matches!(&warnings[..], [warning] if warning.contains(word)),
+                "{warnings:?}"
+            );
+        }
+        let warnings = read("---\n# made by a program\ntitle: A: b\n---\n# A\n# B\n")?
+            .notes
+            .warnings;
         assert!(warnings[0].contains("not YAML"), "{warnings:?}");
         assert!(
             read("---\n\n# A\n\n---\n\n# B\n")?

@@ -19,12 +19,19 @@ pub(super) fn fold(text: &str) -> String {
     folded
 }
 
-/// Whether `text` has nothing to see: whitespace and zero-width characters only.
-pub(super) fn is_blank(text: &str) -> bool {
+/// Whether `text` has nothing to see: whitespace, control characters and what Unicode leaves invisible
+/// where it is not supported (Default_Ignorable_Code_Point).
+pub(crate) fn is_blank(text: &str) -> bool {
     let invisible = |c: char| {
         c.is_whitespace()
-            || matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}')
-            || matches!(c, '\u{2060}'..='\u{2064}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
+            || c.is_control()
+            || matches!(
+                c,
+                '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}'
+            )
+            || matches!(c, '\u{17b4}'..='\u{17b5}' | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}')
+            || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{3164}')
+            || matches!(c, '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}' | '\u{e0000}'..='\u{e0fff}')
     };
     text.chars().all(invisible)
 }
@@ -122,7 +129,9 @@ mod tests {
     fn zero_width_characters_alone_are_blank() {
         for (text, blank) in [
             ("", true),
-            (" \u{200b}\u{feff}", true),
+            (" \u{200b}\u{feff}\0", true),
+            ("\u{3164}\u{fe0f}", true),
+            ("\u{2764}\u{fe0f}", false),
             ("a", false),
             ("。", false),
         ] {
