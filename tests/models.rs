@@ -152,6 +152,9 @@ fn an_encoder_does_not_generate_text() {
     let t5 = metadata().with("general.architecture", Value::Text("t5encoder".into()));
     let path = folder.file("t5.gguf", &t5.to_gguf());
     assert_error(&path, Code::ModelArchitecture, &["\"t5encoder\""]);
+    let llada = metadata().with("general.architecture", Value::Text("llada".into()));
+    let path = folder.file("llada.gguf", &llada.to_gguf());
+    assert_error(&path, Code::ModelArchitecture, &["\"llada\""]);
 }
 
 #[test]
@@ -206,6 +209,8 @@ fn a_long_word_ends_no_process_with_any_pre_tokenizer() {
         "deepseek-llm",
         "gpt-4o",
         "tekken",
+        "exaone-moe",
+        "deepseek-v3",
         "default",
     ] {
         let other = metadata().with("tokenizer.ggml.pre", Value::Text(pre.into()));
@@ -249,7 +254,7 @@ fn the_child_that_opens_a_model() {
                 let words = count(&"word ".repeat(512 * 256 / 5));
                 let mut longest = 0;
                 for piece in [
-                    "a", "夜", "7", " ", "\n", ".", "-", "a-", ".-", "\u{301}", "Aa",
+                    "a", "夜", "7", " ", "\n", ".", "-", "a-", ".-", "\u{301}", "Aa", "Ⓐ.", "a b ",
                 ] {
                     let at_once = 1024 / piece.chars().count();
                     longest = longest.max(count(&piece.repeat(at_once)));
