@@ -12,6 +12,7 @@ use parking_lot::Mutex;
 use smallvec::SmallVec;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::ScopedJoinHandle;
 use std::time::Duration;
 
 mod mock;
@@ -89,13 +90,22 @@ fn serve_with(
     crate::panics::silence();
     std::thread::scope(|scope| {
         let close = Close(&queue);
-        scope.spawn(|| {
+        let worker = scope.spawn(|| {
             let worker = Worker::new(model, &index, &queue, division);
             worker.with_warm_file(warm).run();
         });
         body(&index, &queue, &control);
         drop(close);
+        join([worker]);
     });
+}
+
+/// Waits for threads by name: the end of a scope waits too, but in a way that ThreadSanitizer does not
+/// see where the standard library is not built for it.
+fn join<'s, T: 's>(threads: impl IntoIterator<Item = ScopedJoinHandle<'s, T>>) {
+    for thread in threads {
+        assert!(thread.join().is_ok(), "a thread panicked");
+    }
 }
 
 /// What a search by itself finds.
@@ -123,15 +133,16 @@ fn callers_who_share_decodes_get_the_answers_of_a_search_alone() {
     serve(Mock::new(96, 64), |index, queue, control| {
         std::thread::scope(|scope| {
             // Three times as many as are in flight together.
-            for caller in 0..3 * PARALLEL {
+            let callers = (0..3 * PARALLEL).map(|caller| {
                 scope.spawn(move || {
                     for k in [1, 3, 9] {
                         let question = format!("question {caller} of {k}?");
                         let outcome = queue.ask(request(index, &question, k)).expect("answers");
                         assert_eq!(outcome.found, alone(index, &question, k), "{question}");
                     }
-                });
-            }
+                })
+            });
+            join(callers.collect::<Vec<_>>());
         });
         let prefix = index.prefix().len();
         assert_eq!(control.prefix_tokens.load(Ordering::SeqCst), prefix);
@@ -168,13 +179,13 @@ fn drafts_are_decoded_with_the_question() {
         let gate = control.gate.lock();
         let before = control.decodes();
         std::thread::scope(|scope| {
-            scope.spawn(|| ask(index, queue, "First?"));
+            let first = scope.spawn(|| ask(index, queue, "First?"));
             control.await_decode(before + 1);
-            for question in ["Second?", "Third?"] {
-                scope.spawn(move || ask(index, queue, question));
-            }
+            let others = ["Second?", "Third?"]
+                .map(|question| scope.spawn(move || ask(index, queue, question)));
             eventually(|| queue.count_waiting() == 2, "the others wait");
             drop(gate);
+            join(others.into_iter().chain([first]));
         });
         let log = control.log.lock();
         for at in [1, 2] {
@@ -210,14 +221,14 @@ fn a_small_batch_starves_nobody() {
                     question: None,
                     ..request(index, question, 1)
                 };
-                scope.spawn(|| queue.ask(warm).expect("warms"));
+                let warm = scope.spawn(|| queue.ask(warm).expect("warms"));
                 control.await_decode(1);
-                for _ in 0..PARALLEL {
-                    scope.spawn(|| queue.ask(request(index, question, 9)).expect("answers"));
-                }
+                let ask = || queue.ask(request(index, question, 9)).expect("answers");
+                let callers = [ask; PARALLEL].map(|ask| scope.spawn(ask));
                 // All are admitted together, and want the same.
                 eventually(|| queue.count_waiting() == PARALLEL, "all ask");
                 drop(gate);
+                join(callers.into_iter().chain([warm]));
             });
             let log = control.log.lock();
             for at in 0..PARALLEL {
