@@ -54,7 +54,8 @@ handbook: model
 setup:
 	@packaging/setup.sh
 
-install: build
+# What is built is installed as it is: under sudo there is no cargo, and nothing should be built by root.
+install: $(if $(wildcard $(BUILD)/libstair.so),,build)
 	packaging/install.sh $(BUILD) "$(DESTDIR)" "$(PREFIX)" $(VERSION)
 
 cuda: setup

@@ -31,6 +31,14 @@
 /// `retriever` among all of them, and their questions share the model's work. Assigning to an
 /// object or destroying it needs the usual exclusive access.
 ///
+/// **Mixed files.** Files of one program may be compiled with and without exceptions, and with and
+/// without `std::expected`. An error that one of them throws is caught in any other, and they may
+/// hand each other errors, tokens, options and plain data. What depends on the form of `result`
+/// they cannot exchange: `result` itself, `model`, `index`, `results` and `retriever` are other
+/// types there, and a program that tries does not link. For the same reason these cannot be
+/// declared ahead as `namespace stair { class model; }`: include this header. A file with neither
+/// exceptions nor RTTI has an `error` of its own as well.
+///
 /// **Versions.** The first call compares the ABI version of the loaded library with the one that
 /// this header was compiled against; if they differ, it fails with `errc::struct_size` and a
 /// message that names both.
@@ -41,11 +49,9 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <exception>
 #include <functional>
 #include <memory>
 #include <mutex>
-#include <new>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -66,12 +72,23 @@
 #include <expected>
 #endif
 
-// Files of one program may be compiled with and without exceptions and std::expected. Each
-// combination is a namespace of its own, so that the linker never takes one for the other.
-#if defined(__cpp_lib_expected) && defined(STAIR_NO_EXCEPTIONS)
+// What the operations return depends on how a file is compiled, and so do the classes that have them.
+// For each combination they lie in an inline namespace of their own, so that the linker never takes
+// one for the other. Everything else is the same in all files, and must read the same there: no #if.
+//
+// A file with neither exceptions nor RTTI throws no error, but its vtable of `error` has no type in
+// it. It is kept apart too: where the linker chose it for all files, their dynamic_cast would crash.
+#if defined(STAIR_NO_EXCEPTIONS) && !defined(__cpp_rtti)
+#define STAIR_DETAIL_NO_RTTI 1
+#endif
+#if defined(__cpp_lib_expected) && defined(STAIR_DETAIL_NO_RTTI)
+#define STAIR_DETAIL_FLAVOUR expected_only_no_rtti
+#elif defined(__cpp_lib_expected) && defined(STAIR_NO_EXCEPTIONS)
 #define STAIR_DETAIL_FLAVOUR expected_only
 #elif defined(__cpp_lib_expected)
 #define STAIR_DETAIL_FLAVOUR throwing_expected
+#elif defined(STAIR_DETAIL_NO_RTTI)
+#define STAIR_DETAIL_FLAVOUR result_only_no_rtti
 #elif defined(STAIR_NO_EXCEPTIONS)
 #define STAIR_DETAIL_FLAVOUR result_only
 #else
@@ -79,7 +96,6 @@
 #endif
 
 namespace stair {
-inline namespace STAIR_DETAIL_FLAVOUR {
 
 // ---------------------------------------------------------------------------------------- errors
 
@@ -132,6 +148,10 @@ inline const char* name(errc code) noexcept {
   return stair_status_name(static_cast<stair_status>(code));
 }
 
+#ifdef STAIR_DETAIL_NO_RTTI
+inline namespace no_rtti {
+#endif
+
 /// What went wrong; `what()` says the cause and the remedy.
 class error : public std::runtime_error {
  public:
@@ -146,27 +166,37 @@ class error : public std::runtime_error {
   errc code_;
 };
 
+#ifdef STAIR_DETAIL_NO_RTTI
+}  // namespace no_rtti
+#endif
+
+namespace detail {
+inline namespace STAIR_DETAIL_FLAVOUR {
+
+#ifdef __cpp_lib_expected
+using failure = std::unexpected<error>;
+#else
+struct failure {
+  explicit failure(stair::error reason) : error(std::move(reason)) {}
+  stair::error error;
+};
+#endif
+
+}  // namespace STAIR_DETAIL_FLAVOUR
+}  // namespace detail
+
+inline namespace STAIR_DETAIL_FLAVOUR {
+
 #ifdef __cpp_lib_expected
 
 /// What a `try_` function returns: a `T` or an `error`.
 template <class T>
 using result = std::expected<T, error>;
 
-namespace detail {
-using failure = std::unexpected<error>;
-}
-
 #else
 
-namespace detail {
-struct failure {
-  explicit failure(stair::error reason) : error(std::move(reason)) {}
-  stair::error error;
-};
-}  // namespace detail
-
-/// What a `try_` function returns: a `T` or an `error`. It has the accessors of `std::expected`
-/// that do not throw, with the same preconditions: look before you read.
+/// What a `try_` function returns: a `T` or an `error`. It has `has_value`, `*`, `->`, `error` and
+/// `value_or` of `std::expected`, with the same preconditions: look before you read.
 template <class T>
 class [[nodiscard]] result {
  public:
@@ -183,8 +213,20 @@ class [[nodiscard]] result {
   T* operator->() noexcept { return std::get_if<0>(&state_); }
   const T* operator->() const noexcept { return std::get_if<0>(&state_); }
 
+  /// The value, or `other` if there is none.
+  template <class U>
+  T value_or(U&& other) const& {
+    return has_value() ? **this : static_cast<T>(std::forward<U>(other));
+  }
+  template <class U>
+  T value_or(U&& other) && {
+    return has_value() ? *std::move(*this) : static_cast<T>(std::forward<U>(other));
+  }
+
   /// The error. Undefined if `has_value()`.
-  const stair::error& error() const noexcept { return *std::get_if<1>(&state_); }
+  stair::error& error() & noexcept { return *std::get_if<1>(&state_); }
+  const stair::error& error() const& noexcept { return *std::get_if<1>(&state_); }
+  stair::error&& error() && noexcept { return std::move(*std::get_if<1>(&state_)); }
 
  private:
   std::variant<T, stair::error> state_;
@@ -200,14 +242,21 @@ class [[nodiscard]] result<void> {
   bool has_value() const noexcept { return !error_.has_value(); }
   explicit operator bool() const noexcept { return has_value(); }
 
+  /// Nothing. Undefined unless `has_value()`.
+  void operator*() const noexcept {}
+
   /// The error. Undefined if `has_value()`.
-  const stair::error& error() const noexcept { return *error_; }
+  stair::error& error() & noexcept { return *error_; }
+  const stair::error& error() const& noexcept { return *error_; }
+  stair::error&& error() && noexcept { return *std::move(error_); }
 
  private:
   std::optional<stair::error> error_;
 };
 
 #endif  // __cpp_lib_expected
+
+}  // namespace STAIR_DETAIL_FLAVOUR
 
 namespace detail {
 
@@ -232,6 +281,8 @@ inline std::string_view text(const char* data, std::size_t length) noexcept {
 inline const char* data(std::string_view text) noexcept {
   return text.data() == nullptr ? "" : text.data();
 }
+
+inline namespace STAIR_DETAIL_FLAVOUR {
 
 /// The error of a call that returned `status`; frees `raw`.
 inline failure fail(stair_status status, stair_error* raw) {
@@ -290,6 +341,7 @@ inline void value(result<void> result) {
 }
 #endif
 
+}  // namespace STAIR_DETAIL_FLAVOUR
 }  // namespace detail
 
 // -------------------------------------------------------------------------------------- versions
@@ -344,11 +396,8 @@ class cancel_source {
  private:
   static cancel_token allocate() {
     stair_cancel* handle = stair_cancel_new();
-#ifndef STAIR_NO_EXCEPTIONS
-    if (handle == nullptr) throw std::bad_alloc();
-#else
-    if (handle == nullptr) std::terminate();
-#endif
+    // The standard library throws std::bad_alloc, or ends the process where it does not throw.
+    if (handle == nullptr) static_cast<void>(std::allocator<char>().allocate(SIZE_MAX));
     return cancel_token(std::shared_ptr<stair_cancel>(handle, detail::releaser()));
   }
 
@@ -379,6 +428,8 @@ struct model_info {
   std::uint64_t fingerprint;      ///< of its vocabulary; compare with that of an index
   std::string_view architecture;  ///< such as `"llama"`; lives as long as the model
 };
+
+inline namespace STAIR_DETAIL_FLAVOUR {
 
 /// A GGUF model. Loading takes a while; share one among all retrievers.
 class model {
@@ -429,6 +480,8 @@ class model {
 
   detail::handle<stair_model> handle_;
 };
+
+}  // namespace STAIR_DETAIL_FLAVOUR
 
 // ----------------------------------------------------------------------------------------- index
 
@@ -491,6 +544,8 @@ struct section {
   std::optional<std::string_view> text;  ///< where the index keeps it
 };
 
+inline namespace STAIR_DETAIL_FLAVOUR {
+
 /// The index of one document: its table of contents, ready to be searched. Immutable.
 class index {
  public:
@@ -505,8 +560,10 @@ class index {
 
   /// Opens and validates the `size` bytes of an index at `data`. They are copied.
   static result<index> try_open_buffer(const void* data, std::size_t size) {
+    // An empty container may have no data; that is no bytes, not no pointer.
+    const void* bytes = size == 0 ? "" : data;
     return make([&](stair_index** out, stair_error** error) {
-      return stair_index_open_buffer(static_cast<const std::uint8_t*>(data), size, out, error);
+      return stair_index_open_buffer(static_cast<const std::uint8_t*>(bytes), size, out, error);
     });
   }
 
@@ -646,6 +703,8 @@ class index {
   detail::handle<stair_index> handle_;
 };
 
+}  // namespace STAIR_DETAIL_FLAVOUR
+
 // --------------------------------------------------------------------------------------- results
 
 /// A section that answers the question. The views live as long as the `results`.
@@ -683,6 +742,8 @@ struct statistics {
   double search_ms;   ///< milliseconds for the question and the search
   double total_ms;    ///< milliseconds for the whole call, waiting included
 };
+
+inline namespace STAIR_DETAIL_FLAVOUR {
 
 /// The answer to one question: a random-access range of `hit`, the best first. It stands
 /// alone: retriever, index and model may go before it.
@@ -766,6 +827,8 @@ class results {
   statistics stats_{};
 };
 
+}  // namespace STAIR_DETAIL_FLAVOUR
+
 // ------------------------------------------------------------------------------------- retriever
 
 /// What keys and values of the context are kept as: memory against precision.
@@ -811,6 +874,8 @@ struct retrieve_options {
   /// words count, whatever it is.
   float lexical_weight = 0;
 };
+
+inline namespace STAIR_DETAIL_FLAVOUR {
 
 /// Answers questions about one document, with a model or by words alone. Make one and share it among all threads.
 class retriever {
@@ -927,6 +992,8 @@ class retriever {
   detail::handle<stair_retriever> handle_;
 };
 
+}  // namespace STAIR_DETAIL_FLAVOUR
+
 // ------------------------------------------------------------------------------------------- log
 
 /// How much a log message matters.
@@ -954,6 +1021,8 @@ inline log_sink& log() {
   return *sink;
 }
 
+inline namespace STAIR_DETAIL_FLAVOUR {
+
 /// An exception must not reach C: one that `function` throws ends here, with its message unlogged.
 inline void log_message(std::int32_t level, const char* message, std::size_t length,
                         void*) noexcept {
@@ -972,7 +1041,10 @@ inline void log_message(std::int32_t level, const char* message, std::size_t len
 #endif
 }
 
+}  // namespace STAIR_DETAIL_FLAVOUR
 }  // namespace detail
+
+inline namespace STAIR_DETAIL_FLAVOUR {
 
 /// Sends the log of the library, and of llama.cpp in it, to `function`, up to `max_level`. There is
 /// one for the process; an empty function makes the library silent again, as it is by default.
@@ -1005,5 +1077,6 @@ inline void set_log(log_function function, log_level max_level = log_level::warn
 }  // namespace stair
 
 #undef STAIR_DETAIL_FLAVOUR
+#undef STAIR_DETAIL_NO_RTTI
 
 #endif  // STAIR_HPP

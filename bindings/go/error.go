@@ -55,7 +55,7 @@ func (c Code) Name() string {
 const (
 	// ErrInvalidArgument: an argument is outside its documented range.
 	ErrInvalidArgument Code = C.STAIR_ERR_INVALID_ARGUMENT
-	// ErrNullPointer: a model or index that is needed is nil.
+	// ErrNullPointer: a model, index or retriever that is needed is nil.
 	ErrNullPointer Code = C.STAIR_ERR_NULL_POINTER
 	// ErrInvalidUTF8: a text is not UTF-8.
 	ErrInvalidUTF8 Code = C.STAIR_ERR_INVALID_UTF8

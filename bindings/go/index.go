@@ -197,7 +197,7 @@ func PeekIndex(path string) (IndexInfo, error) {
 
 // Info describes the index.
 func (x *Index) Info() (IndexInfo, error) {
-	native, err := x.handle.acquire()
+	native, err := x.acquire()
 	if err != nil {
 		return IndexInfo{}, err
 	}
@@ -228,7 +228,7 @@ func indexInfo(info *C.stair_index_info) IndexInfo {
 
 // Section returns the section with an id from 0 to Sections-1.
 func (x *Index) Section(id int) (Section, error) {
-	native, err := x.handle.acquire()
+	native, err := x.acquire()
 	if err != nil {
 		return Section{}, err
 	}
@@ -256,7 +256,7 @@ func (x *Index) Section(id int) (Section, error) {
 
 // Save writes the index to a file, which it replaces in one step if there is one.
 func (x *Index) Save(path string) error {
-	native, err := x.handle.acquire()
+	native, err := x.acquire()
 	if err != nil {
 		return err
 	}
@@ -267,11 +267,13 @@ func (x *Index) Save(path string) error {
 
 // Close releases the index. Retrievers made of it are not disturbed. It always returns nil.
 func (x *Index) Close() error {
-	x.handle.close()
+	if x != nil {
+		x.handle.close()
+	}
 	return nil
 }
 
-// acquire is for an index that is an argument, and may be nil.
+// acquire is for an index that may be nil.
 func (x *Index) acquire() (uintptr, error) {
 	if x == nil {
 		return 0, nilError("index")

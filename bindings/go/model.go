@@ -93,7 +93,7 @@ func OpenModelContext(ctx context.Context, path string, options ...ModelOption) 
 
 // Info describes the model.
 func (m *Model) Info() (ModelInfo, error) {
-	native, err := m.handle.acquire()
+	native, err := m.acquire()
 	if err != nil {
 		return ModelInfo{}, err
 	}
@@ -114,11 +114,13 @@ func (m *Model) Info() (ModelInfo, error) {
 
 // Close releases the model. Retrievers made of it are not disturbed. It always returns nil.
 func (m *Model) Close() error {
-	m.handle.close()
+	if m != nil {
+		m.handle.close()
+	}
 	return nil
 }
 
-// acquire is for a model that is an argument, and may be nil.
+// acquire is for a model that may be nil.
 func (m *Model) acquire() (uintptr, error) {
 	if m == nil {
 		return 0, nilError("model")

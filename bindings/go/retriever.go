@@ -124,7 +124,7 @@ func newRetriever(model C.go_handle, index *Index, options *C.stair_retriever_op
 // Warm decodes the table of contents if it is not yet, so that the first question is answered as
 // fast as any other.
 func (r *Retriever) Warm(ctx context.Context) error {
-	native, err := r.handle.acquire()
+	native, err := r.acquire()
 	if err != nil {
 		return err
 	}
@@ -171,7 +171,7 @@ func WithLexicalWeight(weight float32) RetrieveOption {
 // Retrieve finds the sections that answer a question, the best first. It blocks; when ctx is done
 // before the answer is there, it soon returns ctx.Err().
 func (r *Retriever) Retrieve(ctx context.Context, question string, options ...RetrieveOption) (*Result, error) {
-	native, err := r.handle.acquire()
+	native, err := r.acquire()
 	if err != nil {
 		return nil, err
 	}
@@ -201,6 +201,16 @@ func (r *Retriever) Retrieve(ctx context.Context, question string, options ...Re
 // Close releases the retriever. Questions in flight are still answered. If there are none, it waits
 // for the end of the model's current step, and of writing a warm file. It always returns nil.
 func (r *Retriever) Close() error {
-	r.handle.close()
+	if r != nil {
+		r.handle.close()
+	}
 	return nil
+}
+
+// acquire is for a retriever that may be nil.
+func (r *Retriever) acquire() (uintptr, error) {
+	if r == nil {
+		return 0, nilError("retriever")
+	}
+	return r.handle.acquire()
 }

@@ -190,6 +190,27 @@ func TestNilModelAndIndex(t *testing.T) {
 	check(t, err, ErrNullPointer)
 }
 
+func TestMethodsOfNil(t *testing.T) {
+	ctx := context.Background()
+	var model *Model
+	var index *Index
+	var retriever *Retriever
+
+	_, err := model.Info()
+	check(t, err, ErrNullPointer)
+	_, err = index.Info()
+	check(t, err, ErrNullPointer)
+	_, err = index.Section(0)
+	check(t, err, ErrNullPointer)
+	check(t, index.Save("x"), ErrNullPointer)
+	check(t, retriever.Warm(ctx), ErrNullPointer)
+	_, err = retriever.Retrieve(ctx, "a question")
+	check(t, err, ErrNullPointer)
+	if model.Close() != nil || index.Close() != nil || retriever.Close() != nil {
+		t.Error("Close fails")
+	}
+}
+
 func TestZeroValuesAreClosed(t *testing.T) {
 	ctx := context.Background()
 	var model Model

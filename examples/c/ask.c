@@ -12,8 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const stair_retrieve_options OPTIONS = {.struct_size = sizeof OPTIONS, .k = 3};
-
 /* What the callers share. A retriever takes questions from any number of threads. */
 struct session {
     const stair_retriever *retriever;
@@ -64,7 +62,7 @@ static stair_status ask(const struct session *session, stair_error **error)
 {
     for (size_t q = 0; q < session->count; q++) {
         stair_status status = stair_retrieve(session->retriever, session->questions[q], STAIR_NTS,
-                                             &OPTIONS, NULL, &session->answers[q], error);
+                                             NULL, NULL, &session->answers[q], error);
         if (status != STAIR_OK)
             return status;
         printf("%s\n", session->questions[q]);
@@ -104,7 +102,7 @@ static void *call(void *argument)
         stair_results *results = NULL;
         int equal = 0;
         caller->status = stair_retrieve(session->retriever, session->questions[q], STAIR_NTS,
-                                        &OPTIONS, NULL, &results, &caller->error);
+                                        NULL, NULL, &results, &caller->error);
         if (caller->status == STAIR_OK)
             caller->status = same(results, session->answers[q], &equal, &caller->error);
         if (!equal)

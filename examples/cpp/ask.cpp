@@ -52,11 +52,9 @@ int ask(const std::string& model_path, const std::string& index_path, std::size_
   deterministic.deterministic = true;  // the same bits whatever else is asked at the time
   const stair::retriever retriever = stair::retriever::make(model, index, deterministic);
 
-  stair::retrieve_options options;
-  options.k = 3;
   std::vector<stair::results> answers;
   for (const std::string& question : questions) {
-    answers.push_back(retriever.retrieve(question, options));
+    answers.push_back(retriever.retrieve(question));
     std::cout << question << '\n';
     print(answers.back());
   }
@@ -68,7 +66,7 @@ int ask(const std::string& model_path, const std::string& index_path, std::size_
     threads.push_back(std::async(std::launch::async, [&] {
       std::size_t differ = 0;
       for (std::size_t q = 0; q < questions.size(); ++q) {
-        if (!same(retriever.retrieve(questions[q], options), answers[q])) ++differ;
+        if (!same(retriever.retrieve(questions[q]), answers[q])) ++differ;
       }
       return differ;
     }));

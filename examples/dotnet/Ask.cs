@@ -41,11 +41,10 @@ internal static class Ask
         using (var index = StairIndex.Open(indexPath))
         using (var retriever = new StairRetriever(model, index, new RetrieverOptions { Deterministic = true }))
         {
-            var options = new RetrieveOptions { K = 3 };
             var answers = new List<RetrieveResult>();
             foreach (var question in questions)
             {
-                var answer = retriever.Retrieve(question, options);
+                var answer = retriever.Retrieve(question);
                 answers.Add(answer);
                 Print(output, question, answer);
             }
@@ -55,7 +54,7 @@ internal static class Ask
             }
 
             // Each caller asks every question; all of them at the same time, on the one retriever.
-            var tasks = Enumerable.Range(0, callers).Select(_ => CountDifferent(retriever, questions, options, answers));
+            var tasks = Enumerable.Range(0, callers).Select(_ => CountDifferent(retriever, questions, answers));
             int differ = Task.WhenAll(tasks).GetAwaiter().GetResult().Sum();
             output.WriteLine(
                 callers + " callers, " + questions.Length + " answers each: "
@@ -78,12 +77,12 @@ internal static class Ask
     }
 
     private static async Task<int> CountDifferent(
-        StairRetriever retriever, string[] questions, RetrieveOptions options, List<RetrieveResult> answers)
+        StairRetriever retriever, string[] questions, List<RetrieveResult> answers)
     {
         int differ = 0;
         for (int i = 0; i < questions.Length; i++)
         {
-            var answer = await retriever.RetrieveAsync(questions[i], options);
+            var answer = await retriever.RetrieveAsync(questions[i]);
             differ += Same(answer, answers[i]) ? 0 : 1;
         }
         return differ;

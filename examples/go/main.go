@@ -70,7 +70,7 @@ func run(modelPath, indexPath string, questions []string, callers int) error {
 
 	answers := make([]*stair.Result, len(questions))
 	for i, question := range questions {
-		if answers[i], err = retriever.Retrieve(context.Background(), question, stair.WithK(3)); err != nil {
+		if answers[i], err = retriever.Retrieve(context.Background(), question); err != nil {
 			return err
 		}
 		show(question, answers[i])
@@ -103,7 +103,7 @@ func compare(retriever *stair.Retriever, questions []string, answers []*stair.Re
 		go func() {
 			defer all.Done()
 			for i, question := range questions {
-				answer, err := retriever.Retrieve(ctx, question, stair.WithK(3))
+				answer, err := retriever.Retrieve(ctx, question)
 				if err != nil {
 					cancel(err)
 					return

@@ -3,11 +3,19 @@
 //! usage: ask MODEL.gguf INDEX.stair [--callers N] QUESTION...
 
 use stair::{Hits, Index, Model, ModelOptions, RetrieveOptions, Retriever, RetrieverOptions};
+use std::ffi::OsString;
 use std::process::ExitCode;
 use std::sync::Arc;
 
 fn main() -> ExitCode {
-    let args: Vec<String> = std::env::args().skip(1).collect();
+    let args: Result<Vec<String>, OsString> = std::env::args_os()
+        .skip(1)
+        .map(OsString::into_string)
+        .collect();
+    let Ok(args) = args else {
+        eprintln!("error: INVALID_UTF8: an argument is not UTF-8");
+        return ExitCode::FAILURE;
+    };
     let usage = || {
         eprintln!("usage: ask MODEL.gguf INDEX.stair [--callers N] QUESTION...");
         ExitCode::from(2)

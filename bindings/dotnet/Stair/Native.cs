@@ -327,9 +327,9 @@ namespace Stair
         }
 
         /// <summary>A section's page or parent.</summary>
-        internal static int? Optional(uint value)
+        internal static long? Optional(uint value)
         {
-            return value == None ? (int?)null : checked((int)value);
+            return value == None ? (long?)null : value;
         }
 
 #if NETCOREAPP

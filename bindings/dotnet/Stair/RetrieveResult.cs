@@ -34,7 +34,7 @@ namespace Stair
         public IReadOnlyList<string> Path { get; }
 
         /// <summary>The page in the document; null where it has none.</summary>
-        public int? Page { get; }
+        public long? Page { get; }
 
         /// <summary>Where the section begins in the document, in UTF-8 bytes.</summary>
         public long SpanStart { get; }

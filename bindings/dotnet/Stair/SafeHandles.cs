@@ -34,6 +34,25 @@ namespace Stair
             return handle;
         }
 
+        /// <summary>
+        /// As <c>Open</c>, and calls go on with it, also after a Dispose, until what this
+        /// returns is called. More than once is harmless.
+        /// </summary>
+        internal Action Hold(string owner)
+        {
+            Open(this, owner);
+            bool held = false;
+            DangerousAddRef(ref held);
+            int holds = 1;
+            return () =>
+            {
+                if (Interlocked.Exchange(ref holds, 0) == 1)
+                {
+                    DangerousRelease();
+                }
+            };
+        }
+
         protected override void Dispose(bool disposing)
         {
             disposed = true;

@@ -106,7 +106,7 @@ namespace Stair
         internal Section(Native.Section section)
         {
             Id = checked((int)section.Id);
-            Parent = Native.Optional(section.Parent);
+            Parent = checked((int?)Native.Optional(section.Parent));
             Depth = checked((int)section.Depth);
             IsLeaf = section.Leaf != 0;
             Page = Native.Optional(section.Page);
@@ -130,7 +130,7 @@ namespace Stair
         public bool IsLeaf { get; }
 
         /// <summary>The page in the document; null where it has none.</summary>
-        public int? Page { get; }
+        public long? Page { get; }
 
         /// <summary>Where the section begins in the document, in UTF-8 bytes.</summary>
         public long SpanStart { get; }

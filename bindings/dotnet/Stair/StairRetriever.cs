@@ -114,7 +114,7 @@ namespace Stair
             CancellationToken cancellationToken = default(CancellationToken))
         {
             var utf8 = Utf8.Required(question, nameof(question));
-            return Retrieve(ref utf8.Bytes[0], utf8.Length, options?.ToNative(), cancellationToken);
+            return Retrieve(Handle, ref utf8.Bytes[0], utf8.Length, options?.ToNative(), cancellationToken);
         }
 
 #if NETCOREAPP || NETSTANDARD2_1
@@ -137,8 +137,8 @@ namespace Stair
             // An empty span has no first byte to refer to.
             ReadOnlySpan<byte> question = utf8Question.IsEmpty ? new byte[1] : utf8Question;
             return Retrieve(
-                ref MemoryMarshal.GetReference(question), (UIntPtr)(uint)utf8Question.Length, options?.ToNative(),
-                cancellationToken);
+                Handle, ref MemoryMarshal.GetReference(question), (UIntPtr)(uint)utf8Question.Length,
+                options?.ToNative(), cancellationToken);
         }
 #endif
 
@@ -167,15 +167,38 @@ namespace Stair
             }
             // Read now: the caller may change the options after the call.
             var native = options?.ToNative();
-            return Task.Factory.StartNew(
-                () =>
-                {
-                    var utf8 = new Utf8(question);
-                    return Retrieve(ref utf8.Bytes[0], utf8.Length, native, cancellationToken);
-                },
-                cancellationToken,
-                TaskCreationOptions.LongRunning | TaskCreationOptions.DenyChildAttach,
-                TaskScheduler.Default);
+            // Held now: a Dispose after the call lets the question finish, also where its thread begins later.
+            var release = handle.Hold(nameof(StairRetriever));
+            try
+            {
+                var task = Task.Factory.StartNew(
+                    () =>
+                    {
+                        try
+                        {
+                            var utf8 = new Utf8(question);
+                            return Retrieve(handle, ref utf8.Bytes[0], utf8.Length, native, cancellationToken);
+                        }
+                        finally
+                        {
+                            // Before the task is done, so that who waited for it and disposes waits for the end.
+                            release();
+                        }
+                    },
+                    cancellationToken,
+                    TaskCreationOptions.LongRunning | TaskCreationOptions.DenyChildAttach,
+                    TaskScheduler.Default);
+                // A task that is cancelled before its thread begins runs nothing.
+                task.ContinueWith(
+                    _ => release(), CancellationToken.None, TaskContinuationOptions.ExecuteSynchronously,
+                    TaskScheduler.Default);
+                return task;
+            }
+            catch
+            {
+                release(); // No thread could be started.
+                throw;
+            }
         }
 
         /// <summary>Lets go of the retriever. More than once is harmless.</summary>
@@ -184,10 +207,10 @@ namespace Stair
             handle.Dispose();
         }
 
-        private RetrieveResult Retrieve(
-            ref byte question, UIntPtr length, Native.RetrieveOptions? options, CancellationToken cancellationToken)
+        private static RetrieveResult Retrieve(
+            RetrieverHandle retriever, ref byte question, UIntPtr length, Native.RetrieveOptions? options,
+            CancellationToken cancellationToken)
         {
-            var retriever = Handle;
             using (var call = new CancellableCall(cancellationToken))
             {
                 ResultsHandle results;

@@ -42,6 +42,7 @@ internal static class Tests
         Test("null arguments", Nulls);
         Test("text with an unpaired surrogate", Surrogates);
         Test("options out of range", OptionRanges);
+        Test("a held handle is released once, after its Dispose", HeldHandle);
         Test("a cancelled token opens no model", OpenCancelled);
         Test("logging can be set and unset", Logging);
 
@@ -188,6 +189,21 @@ internal static class Tests
         Throws<ArgumentOutOfRangeException>(() => options.ToNative());
         Throws<ArgumentOutOfRangeException>(() => new RetrieverOptions { Threads = -1 }.ToNative());
         Same(-1, new ModelOptions { GpuLayers = -1 }.ToNative().GpuLayers, "no layers on the GPU");
+    }
+
+    private static void HeldHandle()
+    {
+        var cancel = CancelHandle.Create();
+        var first = cancel.Hold("owner");
+        var second = cancel.Hold("owner");
+        cancel.Dispose();
+        Throws<ObjectDisposedException>(() => cancel.Hold("owner"));
+        first();
+        first();
+        Check(!cancel.IsClosed, "the second holds it");
+        Same(0, Native.stair_cancel_triggered(cancel), "a call goes on with it");
+        second();
+        Check(cancel.IsClosed, "nobody holds it");
     }
 
     private static void OpenCancelled()
@@ -339,6 +355,7 @@ internal static class Tests
                     Same("\u68a8 \U0001f350", pear.Title, "title");
                     Check(pear.Text.Contains("\u751c\u3044\u3002"), "text: " + pear.Text);
                     Same(0, opened.GetSection(1).Parent, "parent");
+                    Same(null, pear.Page, "page");
                 }
             }
             finally
@@ -355,6 +372,15 @@ internal static class Tests
                 Same(null, other.GetSection(0).Text, "text");
                 // Three hits are the default, but this document has two leaves.
                 Same(2, asked.Retrieve(Question).Hits.Count, "hits");
+            }
+            const string Pages = "{\"title\": \"A\", \"sections\": ["
+                + "{\"level\": 1, \"title\": \"B\", \"page\": 4294967294}, {\"level\": 1, \"title\": \"C\", \"page\": 0}]}";
+            using (var paged = StairIndex.Build(model, Pages, null, new BuildOptions { Format = DocumentFormat.TableOfContentsJson }))
+            using (var words = StairRetriever.Lexical(paged))
+            {
+                Same(4294967294L, paged.GetSection(0).Page, "the last page");
+                Same(0L, paged.GetSection(1).Page, "the first page");
+                Same(4294967294L, words.Retrieve("B?", new RetrieveOptions { K = 1 }).Hits[0].Page, "the hit's page");
             }
         }
 
@@ -671,22 +697,18 @@ internal static class Tests
 
         private void DisposeWhileRetrieving()
         {
-            var busy = NewRetriever();
-            var tasks = Enumerable.Range(0, 3)
-                .Select(_ => busy.RetrieveAsync(Question, new RetrieveOptions { K = 1 }))
-                .ToArray();
-            Thread.Sleep(50);
-            busy.Dispose();
-            Throws<ObjectDisposedException>(() => busy.Retrieve(Question));
-            foreach (var task in tasks)
+            foreach (int wait in new[] { 0, 50 })
             {
-                try
+                var busy = NewRetriever();
+                var tasks = Enumerable.Range(0, 3)
+                    .Select(_ => busy.RetrieveAsync(Question, new RetrieveOptions { K = 1 }))
+                    .ToArray();
+                Thread.Sleep(wait);
+                busy.Dispose();
+                Throws<ObjectDisposedException>(() => busy.Retrieve(Question));
+                foreach (var task in tasks)
                 {
                     Same(1, task.GetAwaiter().GetResult().Hits.Count, "hits");
-                }
-                catch (ObjectDisposedException)
-                {
-                    // Its thread began after the Dispose.
                 }
             }
         }
