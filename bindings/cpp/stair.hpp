@@ -37,7 +37,8 @@
 /// they cannot exchange: `result` itself, `model`, `index`, `results` and `retriever` are other
 /// types there, and a program that tries does not link. For the same reason these cannot be
 /// declared ahead as `namespace stair { class model; }`: include this header. A file with neither
-/// exceptions nor RTTI has an `error` of its own as well.
+/// exceptions nor RTTI has an `error` of its own as well. One with exceptions and `-fno-rtti` throws what
+/// others catch, but `dynamic_cast` to `error` may crash in a program that has such a file: give it RTTI.
 ///
 /// **Versions.** The first call compares the ABI version of the loaded library with the one that
 /// this header was compiled against; if they differ, it fails with `errc::struct_size` and a

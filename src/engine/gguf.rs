@@ -11,11 +11,15 @@ use std::io::{BufReader, Read, Seek};
 use std::ops::Range;
 use std::path::Path;
 
-/// What llama.cpp asserts on: layers, experts, and how many of these a token uses.
+/// What llama.cpp asserts on: layers, experts, and how many of these a token uses. A file may have one
+/// number for each layer instead; what is in such a list is not looked at.
 const COUNTS: [&str; 3] = [".block_count", ".expert_count", ".expert_used_count"];
 
 /// `LLAMA_MAX_LAYERS`.
 const MOST_LAYERS: u64 = 512;
+
+/// `LLAMA_MAX_EXPERTS`.
+const MOST_EXPERTS: u64 = 1024;
 
 /// Longest key or text that is kept.
 const MAX_TEXT: u64 = 1 << 20;
@@ -127,6 +131,7 @@ impl<R: Read + Seek> Reader<R> {
         let mut lengths = Vec::new();
         let mut causal = Vec::new();
         let mut counts = Vec::new();
+        let mut lists = Vec::new();
         for _ in 0..keys {
             let key = self.text()?;
             let value = match key.as_str() {
@@ -147,6 +152,9 @@ impl<R: Read + Seek> Reader<R> {
                         counts.push((key.to_owned(), number));
                     }
                 }
+                (key, Value::Array(_)) if COUNTS.iter().any(|count| key.ends_with(count)) => {
+                    lists.push(key.to_owned());
+                }
                 _ => (),
             }
         }
@@ -166,9 +174,18 @@ impl<R: Read + Seek> Reader<R> {
                 layers.unwrap_or_default()
             )));
         }
+        // Where one is a list nothing is known of both.
+        let is_list = lists.iter().any(|key: &String| {
+            let own = key.strip_prefix(header.architecture.as_str());
+            own.is_some_and(|key| COUNTS[1..].contains(&key))
+        });
         let [experts, used] = [experts, used].map(Option::unwrap_or_default);
-        if used > experts || (used == 0) != (experts == 0) {
-            return Err(self.corrupt(&format!("it uses {used} of {experts} experts")));
+        // Of one expert llama.cpp makes none for some architectures.
+        let fits = used <= experts && (used == 0) == (experts == 0) || experts == 1 && used == 0;
+        if !is_list && !fits || experts > MOST_EXPERTS {
+            return Err(self.corrupt(&format!(
+                "it uses {used} of {experts} experts, and at most {MOST_EXPERTS} are possible"
+            )));
         }
         if !alignment.is_power_of_two() || alignment > 1 << 20 {
             return Err(self.corrupt(&format!("its alignment is {alignment}")));
@@ -517,10 +534,27 @@ mod tests {
             (&[("block_count", 600)], "600 layers"),
             (&[("expert_count", 8)], "uses 0 of 8"),
             (&[("expert_used_count", 1)], "uses 1 of 0"),
+            (
+                &[("expert_count", 2000), ("expert_used_count", 2)],
+                "at most 1024",
+            ),
         ] {
             let why = with(counts).expect("refused");
             assert!(why.contains(word), "{why}");
         }
+        // A list with a number for each layer.
+        let mut bytes = file();
+        let mut keys = text("llama.expert_used_count");
+        keys.extend([9u32, 4].map(u32::to_le_bytes).concat());
+        keys.extend(2u64.to_le_bytes());
+        keys.extend([2u32, 4].map(u32::to_le_bytes).concat());
+        keys.extend(text("llama.expert_count"));
+        keys.extend([4u32, 8].map(u32::to_le_bytes).concat());
+        bytes[16] += 2;
+        bytes.splice(24..24, keys);
+        let padded = bytes.len().next_multiple_of(32);
+        bytes.resize(padded, 0);
+        assert!(read(&bytes).is_ok());
     }
 
     #[test]

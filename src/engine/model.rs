@@ -7,6 +7,7 @@ use super::log;
 use super::memory::Memory;
 use crate::cancel::CancelToken;
 use crate::error::{Error, Result};
+use crate::panics;
 use crate::tokens::{Special, Tokenizer, fingerprint};
 use llama_cpp_2::model::LlamaModel;
 use llama_cpp_2::model::params::LlamaModelParams;
@@ -265,7 +266,8 @@ fn with_stack(bytes: usize, work: impl FnOnce() + Send) -> Result<()> {
     let bytes = bytes + (1 << 20);
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().name("stair-tokenizer".to_owned());
-        let thread = thread.stack_size(bytes).spawn_scoped(scope, work);
+        let thread = thread.stack_size(bytes);
+        let thread = thread.spawn_scoped(scope, || panics::catch(work));
         let thread = thread.map_err(|error| {
             Error::OutOfMemory(format!(
                 "cannot start a thread with {bytes} bytes of stack, which a text of this length may \
@@ -273,7 +275,7 @@ fn with_stack(bytes: usize, work: impl FnOnce() + Send) -> Result<()> {
             ))
         })?;
         let panicked = |_| Error::Panic("while a text was tokenized".to_owned());
-        thread.join().map_err(panicked)
+        thread.join().map_err(panicked)?
     })
 }
 
@@ -328,7 +330,7 @@ fn check(path: &Path, header: &Header) -> Result<()> {
         "llada",
         "llada-moe",
         "rnd1",
-        "pangu-embedded-diffusion",
+        "clef",
     ];
     if !header.causal || ENCODERS.contains(&header.architecture.as_str()) {
         return Err(architecture(

@@ -17,7 +17,9 @@ pub(super) struct Metadata {
 /// lines `---`, and not YAML as a whole, often for a colon in a value.
 pub(super) fn is_broken(source: &str) -> bool {
     let is_said = |line: &&str| !line.trim().is_empty() && !line.starts_with('#');
-    let first = block(source).and_then(|(yaml, _)| yaml.lines().find(is_said));
+    let yaml = block(source).map(|(yaml, _)| yaml);
+    let yaml = yaml.filter(|yaml| !begins_blank(yaml));
+    let first = yaml.and_then(|yaml| yaml.lines().find(is_said));
     let key = first
         .and_then(|line| line.split_once(':'))
         .map(|(key, _)| key);
@@ -39,11 +41,7 @@ impl Metadata {
     /// follows a blank line: Pandoc's rule, by which `---` above a heading is a thematic break.
     pub(super) fn read(source: &str) -> Option<Self> {
         let (yaml, len) = block(source)?;
-        let after_blank = yaml
-            .lines()
-            .next()
-            .is_some_and(|line| line.trim().is_empty());
-        if after_blank || !is_modest(yaml) {
+        if begins_blank(yaml) || !is_modest(yaml) {
             return None;
         }
         let documents = Yaml::load_from_str(yaml).ok()?;
@@ -53,9 +51,9 @@ impl Metadata {
         let title = match mapping.as_mapping_get("title") {
             Some(Yaml::Value(Scalar::String(title))) => Some(text::fold(title)),
             // A title such as `1984` or `1.10` is a number to YAML; it is meant as it stands there.
-            Some(Yaml::Value(
-                Scalar::Integer(_) | Scalar::FloatingPoint(_) | Scalar::Boolean(_),
-            )) => plain_title(yaml).map(text::fold),
+            Some(Yaml::Value(Scalar::Integer(title))) => Some(written(yaml, title)),
+            Some(Yaml::Value(Scalar::FloatingPoint(title))) => Some(written(yaml, title)),
+            Some(Yaml::Value(Scalar::Boolean(title))) => Some(written(yaml, title)),
             _ => None,
         };
         Some(Self {
@@ -71,10 +69,20 @@ impl Metadata {
     }
 }
 
-/// The title as it is written, on a line of its own.
-fn plain_title(yaml: &str) -> Option<&str> {
-    let value = yaml.lines().find_map(|line| line.strip_prefix("title:"))?;
-    Some(value.split(" #").next().unwrap_or(value).trim())
+/// The title as it is written, where it stands plainly on a line of its own; else as it was read.
+fn written(yaml: &str, read: &impl ToString) -> String {
+    let value = yaml.lines().find_map(|line| line.strip_prefix("title:"));
+    let value = value.map(|value| value.split([' ', '\t']).find(|word| !word.is_empty()));
+    match value.flatten() {
+        Some(value) if !value.starts_with('#') => value.trim_end().to_owned(),
+        _ => read.to_string(),
+    }
+}
+
+fn begins_blank(yaml: &str) -> bool {
+    yaml.lines()
+        .next()
+        .is_some_and(|line| line.trim().is_empty())
 }
 
 /// Bytes of YAML looked at.
@@ -136,6 +144,9 @@ mod tests {
             ("---\ntitle: 1.10 # the tenth\n---\n", Some("1.10")),
             ("---\nx: 1\ntitle:  007\r\n---\n", Some("007")),
             ("---\ntitle: true\n---\n", Some("true")),
+            ("---\ntitle: 0x10\t# sixteen\n---\n", Some("0x10")),
+            ("---\n\"title\": 1984\n---\n", Some("1984")),
+            ("---\ntitle:\n  1984\n---\n", Some("1984")),
             ("---\ntitle: ''\n---\n", None),
             ("---\ntitle: [A]\n---\n", None),
             ("---\ntitle:\n---\n", None),

@@ -6,10 +6,11 @@
 //! - it extends the number of the nearest numbered section around it (`4.2` under `4`); or
 //! - no section around it is numbered, it is no less than the one before it among its siblings, at
 //!   least half of such sections at that depth have a number that counts, and most of these are
-//!   where counting would put them (one more than the last, or a plausible beginning) or one of
-//!   them has subsections that extend it.
+//!   where counting would put them (one more than the last, or a plausible beginning); or one of
+//!   them has subsections that extend it, and then it does not matter how many have one.
 //!
-//! Where numbers begin below the top they must stand in at least half of the top-level sections.
+//! Where numbers begin below the top they must stand in at least half of the top-level sections, or be
+//! extended by subsections in two of them.
 //! Otherwise the document is not numbered: the numbered steps of one chapter of a manual are
 //! titles, not the manual's numbering.
 

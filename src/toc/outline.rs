@@ -556,7 +556,7 @@ pub(super) mod tests {
             .warnings;
         assert!(warnings[0].contains("not YAML"), "{warnings:?}");
         assert!(
-            read("---\n\n# A\n\n---\n\n# B\n")?
+            read("---\n\n# A\n\nVersion: 2\n\n---\n\n# B\n")?
                 .notes
                 .warnings
                 .is_empty()

@@ -95,6 +95,12 @@ def check_model(state: dict, architecture: str, config, base: Path) -> None:
     would load, and answer wrongly.
     """
     tuned = _gguf_weights(state, architecture, config)
+    names = _names(architecture, config.num_hidden_layers)
+    unnamed = [key for key in state if not key.startswith("lm_head.") and not _has_name(names, key)]
+    if unnamed:
+        raise TrainingError(
+            f"llama.cpp has no name for {unnamed[0]!r} in {architecture!r}, so --full cannot write it: train without --full"
+        )
     for tensor in gguf.GGUFReader(base).tensors:
         values = tuned.get(tensor.name)
         if values is None:
@@ -147,6 +153,14 @@ def _gguf_weights(state: dict, architecture: str, config) -> dict[str, np.ndarra
         values = tensor.detach().float().cpu().numpy()
         weights[name] = _rotary_order(name, values, config) if interleaved else values
     return weights
+
+
+def _has_name(names, key: str) -> bool:
+    try:
+        names(key.rpartition(".")[0])
+    except TrainingError:
+        return False
+    return True
 
 
 def _beside(path: Path) -> Path:

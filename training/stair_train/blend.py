@@ -6,6 +6,7 @@ rank r has rank 2r; the nearest of rank r is what its largest singular values le
 """
 
 import argparse
+import math
 import sys
 from pathlib import Path
 
@@ -52,7 +53,8 @@ def blend(adapters: list[tuple[Path, float]], out: Path) -> float:
             raise TrainingError(f"{name}: the adapters' matrices have other sizes")
         a, b, cut = _nearest(a, b / scale, len(like_a))
         # B learns faster than A, by a ratio that was chosen for such sizes of both.
-        ratio = np.sqrt(np.linalg.norm(like_a) / np.linalg.norm(like_b) * np.linalg.norm(b) / np.linalg.norm(a))
+        sizes = [float(np.linalg.norm(matrix)) for matrix in (like_a, b, like_b, a)]
+        ratio = np.sqrt(sizes[0] * sizes[1] / (sizes[2] * sizes[3])) if all(sizes) else 1.0
         tensors[f"{name}_a"], tensors[f"{name}_b"] = a * ratio, b / ratio
         lost = max(lost, cut)
     origin = {key: text for key in (CONTENTS, BASE) if (text := _text(first, key))}
@@ -92,7 +94,9 @@ def _matrices(reader: gguf.GGUFReader) -> dict[str, np.ndarray]:
 
 def _scale(reader: gguf.GGUFReader) -> float:
     """What the product of A and B is multiplied by: alpha over rank."""
-    rank = next(len(t.data) for t in reader.tensors if t.name.endswith(".lora_a"))
+    rank = next((len(t.data) for t in reader.tensors if t.name.endswith(".lora_a")), 0)
+    if rank == 0:
+        raise TrainingError("an adapter holds no pair of matrices")
     return reader.get_field("adapter.lora.alpha").contents() / rank
 
 
@@ -100,6 +104,8 @@ def _weighted(text: str) -> tuple[Path, float]:
     path, _, weight = text.rpartition("@")
     if not path:
         raise argparse.ArgumentTypeError(f"{text!r} names no weight: ADAPTER.gguf@0.7")
+    if not math.isfinite(float(weight)):
+        raise argparse.ArgumentTypeError(f"{weight} is no weight")
     return Path(path), float(weight)
 
 
