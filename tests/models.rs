@@ -223,6 +223,15 @@ fn a_long_word_ends_no_process_with_any_pre_tokenizer() {
     }
 }
 
+#[test]
+fn the_prompt_of_a_large_document_needs_no_more_stack_than_there_is() {
+    let model = Model::open(model_path(), &vocabulary_only()).expect("opens");
+    let line = "4.2 Sections without end\n";
+    let tokens = |text: &str| model.encode(text, Special::AsText).expect("encodes");
+    let few = tokens(&line.repeat(10)).len();
+    assert_eq!(tokens(&line.repeat(50_000)).len(), 5_000 * few);
+}
+
 /// Opens the model at `path` for its vocabulary in another process, which an abort would end.
 fn child(path: &Path) -> std::process::Output {
     Command::new(std::env::current_exe().expect("a test has a path"))

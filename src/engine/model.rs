@@ -225,7 +225,8 @@ impl Tokenizer for Model {
         if text.len() <= SHORT_TEXT {
             tokenize();
         } else {
-            with_stack(text.chars().count() * STACK_A_CHARACTER, tokenize)?;
+            let bytes = text.chars().count().saturating_mul(STACK_A_CHARACTER);
+            with_stack(bytes.min(MOST_STACK), tokenize)?;
         }
         // Ids are never negative; were one, it would be outside every vocabulary.
         *tokens = theirs.into_iter().map(|token| token.0 as u32).collect();
@@ -260,6 +261,10 @@ const SHORT_TEXT: usize = 256;
 /// ... of so many bytes for each of its characters. With 2,100 the worst text that was found still ended
 /// well.
 const STACK_A_CHARACTER: usize = 4096;
+
+/// Enough for the longest question. A longer text is the prompt of a large document, which has a line
+/// break after each title, and no match reaches past that.
+const MOST_STACK: usize = 512 << 20;
 
 /// Does `work` on a thread with `bytes` of stack, and some more.
 fn with_stack(bytes: usize, work: impl FnOnce() + Send) -> Result<()> {
