@@ -190,44 +190,40 @@ func TestNilModelAndIndex(t *testing.T) {
 	check(t, err, ErrNullPointer)
 }
 
-func TestMethodsOfNil(t *testing.T) {
+// refuses checks that every operation fails with the error that such values have.
+func refuses(t *testing.T, model *Model, index *Index, retriever *Retriever, want Code) {
+	t.Helper()
 	ctx := context.Background()
+	_, err := model.Info()
+	check(t, err, want)
+	_, err = index.Info()
+	check(t, err, want)
+	_, err = index.Section(0)
+	check(t, err, want)
+	check(t, index.Save("x"), want)
+	check(t, retriever.Warm(ctx), want)
+	_, err = retriever.Retrieve(ctx, "a question")
+	check(t, err, want)
+}
+
+func TestMethodsOfNil(t *testing.T) {
 	var model *Model
 	var index *Index
 	var retriever *Retriever
 
-	_, err := model.Info()
-	check(t, err, ErrNullPointer)
-	_, err = index.Info()
-	check(t, err, ErrNullPointer)
-	_, err = index.Section(0)
-	check(t, err, ErrNullPointer)
-	check(t, index.Save("x"), ErrNullPointer)
-	check(t, retriever.Warm(ctx), ErrNullPointer)
-	_, err = retriever.Retrieve(ctx, "a question")
-	check(t, err, ErrNullPointer)
+	refuses(t, model, index, retriever, ErrNullPointer)
 	if model.Close() != nil || index.Close() != nil || retriever.Close() != nil {
 		t.Error("Close fails")
 	}
 }
 
 func TestZeroValuesAreClosed(t *testing.T) {
-	ctx := context.Background()
 	var model Model
 	var index Index
 	var retriever Retriever
 
-	_, err := model.Info()
-	check(t, err, ErrClosed)
-	_, err = index.Info()
-	check(t, err, ErrClosed)
-	_, err = index.Section(0)
-	check(t, err, ErrClosed)
-	check(t, index.Save("x"), ErrClosed)
-	check(t, retriever.Warm(ctx), ErrClosed)
-	_, err = retriever.Retrieve(ctx, "a question")
-	check(t, err, ErrClosed)
-	_, err = NewRetriever(&model, &index)
+	refuses(t, &model, &index, &retriever, ErrClosed)
+	_, err := NewRetriever(&model, &index)
 	check(t, err, ErrClosed)
 	_, err = BuildIndex(&model, nil)
 	check(t, err, ErrClosed)

@@ -149,7 +149,8 @@ impl<'a, M: LanguageModel> Worker<'a, M> {
     }
 
     /// Takes requests in as long as there is room for them, in the order in which they came; waits for
-    /// one if none is in flight, and then there is room for any. False when the queue is closed, or when the worker is to leave and nobody is in flight.
+    /// one if none is in flight, and then there is room for any. False when the queue is closed, or when
+    /// the worker is to leave and nobody is in flight.
     fn admit(&mut self) -> bool {
         while let Some(slot) = self.flights.iter().position(Option::is_none) {
             let idle = self.flights.iter().all(Option::is_none);

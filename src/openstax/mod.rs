@@ -173,8 +173,7 @@ impl Book {
         };
         let toc = toc::read_markdown(self.markdown.as_bytes(), &self.title, &options)?;
         toc.check(u64::MAX)?;
-        if let Some(renamed) = toc.notes.renamed.first() {
-            let (was, is) = renamed;
+        if let Some((was, is)) = toc.notes.renamed.first() {
             return Err(Error::Document(format!(
                 "two sections of the book have the name {was:?}, and reading its Markdown calls one of \
                  them {is:?}: which of them questions are about cannot be told"

@@ -52,21 +52,19 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> Result<ExitCode, Failure> {
+    if args.document.is_dir() {
+        return Err(Failure::Stair(Error::NotAFile(args.document.clone())));
+    }
     let output = match &args.output {
         Some(path) => path.clone(),
-        None if args.document.is_file() => args.document.with_extension("stair"),
-        None if args.document.exists() && !args.document.is_dir() => {
+        None if args.document.exists() && !args.document.is_file() => {
             return Err(Failure::Stair(Error::InvalidArgument(format!(
                 "{} is no file that the index could stand beside: say where it goes with -o",
                 args.document.display()
             ))));
         }
-        // Reading says what is wrong.
         None => args.document.with_extension("stair"),
     };
-    if args.document.is_dir() {
-        return Err(Failure::Stair(Error::NotAFile(args.document.clone())));
-    }
     let vocabulary = [&args.vocabulary.model, &args.vocabulary.tokenizer];
     let inputs = [&args.document].into_iter().chain(&args.questions);
     let inputs = inputs.chain(&args.template);
